@@ -1,0 +1,1 @@
+"""Speeds and errors, each as a ratio in one run: `python -m benchmarks [NAME …]`."""

@@ -1,0 +1,20 @@
+"""Runs the benchmarks one after the other and ends with how many kept their bar."""
+
+import importlib
+import sys
+
+NAMES = ("accuracy", "ingest", "rows", "windows", "parse", "coarse", "objectives", "page")
+
+
+def main(names: list[str]) -> int:
+    failed = []
+    for name in names or NAMES:
+        print(f"\n== {name}", flush=True)
+        if importlib.import_module(f"benchmarks.{name}").main():
+            failed.append(name)
+    print(f"\n{len(names or NAMES) - len(failed)} bars kept, {len(failed)} missed {failed or ''}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

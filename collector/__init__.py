@@ -1,0 +1,1 @@
+"""OTLP in, a store that adds, and one door out."""

@@ -1,0 +1,216 @@
+"""The one door through which alerts, dashboard, command line and API read telemetry.
+
+Instants are whole seconds since 1970 (UTC); a window is half-open, [since_s, until_s), and is
+widened outward to the finest tier (10 s). Labels in `where` must all match, "" meaning absent.
+Of several sources that measured the same service at the same time one answers, spans first
+(`docs/decisions/0004`), unless `where` names a `source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from domain.distribution import Distribution
+from domain.labels import Labels
+from domain.objective import Indicator
+from domain.request import Request, Stage
+from domain.slice import Slice
+
+__all__ = [
+    "Flow",
+    "Freshness",
+    "NumberPoint",
+    "Numbers",
+    "Point",
+    "Reader",
+    "Replica",
+    "Selection",
+    "Series",
+    "StageShare",
+    "Stages",
+    "Window",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """[since_s, until_s)."""
+
+    since_s: int
+    until_s: int
+
+    def __post_init__(self) -> None:
+        if self.until_s <= self.since_s:
+            raise ValueError(f"a window ends after it begins: {self}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which series, how grouped, and in which steps; `step_s=None` is one point for it all."""
+
+    window: Window
+    where: Labels = ()
+    by: tuple[str, ...] = ()
+    step_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One step of a latency. `failed` requests have no value and belong in any denominator."""
+
+    since_s: int
+    until_s: int
+    distribution: Distribution
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One group of a latency query. Steps without values are absent. `sources`: who measured."""
+
+    labels: Labels
+    points: Sequence[Point]
+    sources: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberPoint:
+    """One step of a gauge (mean, least, most, last over the step) or a counter (its increase)."""
+
+    since_s: int
+    until_s: int
+    value: float  # a counter's increase; a gauge's mean over time, added or averaged over replicas
+    low: float
+    high: float
+    last: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """One group of a gauge or counter query. Steps without readings are absent."""
+
+    labels: Labels
+    points: Sequence[NumberPoint]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """Requests in and out. None where nobody counts it. `unfinished` = started - finished."""
+
+    started: int | None
+    finished: int | None
+    failed: int
+    cancelled: int
+    rejected: int
+
+    @property
+    def unfinished(self) -> int | None:
+        """Still running, or given up without a word: survivors' percentiles leave these out."""
+        if self.started is None or self.finished is None:
+            return None
+        return self.started - self.finished
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageShare:
+    """One stage of a group; the mean is None where only an interval of quantiles is known.
+
+    `share` is mean over the group's mean E2E.
+    """
+
+    stage: Stage
+    distribution: Distribution
+    mean_s: float | None
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """Where a group's requests spend their time. `missing` stages were measured by nobody."""
+
+    labels: Labels
+    window: Window
+    e2e: Distribution
+    ttft: Distribution
+    stages: Sequence[StageShare]
+    missing: tuple[Stage, ...]
+    flow: Flow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """One replica, and what it last said of itself. `up` is None where nobody asks."""
+
+    labels: Labels
+    last_seen_at_s: int
+    up: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """How old the newest value of a service is, and how much of it is watched."""
+
+    service: str
+    newest_at_s: int | None
+    replicas: Sequence[Replica]
+
+
+class Reader(Protocol):
+    """What may be asked. Every answer carries its doubt; nothing is interpolated."""
+
+    def latency(self, metric: str, selection: Selection) -> Sequence[Series]:
+        """Distributions of a latency (`domain.metric.LATENCIES`), one series per group."""
+        ...
+
+    def numbers(self, metric: str, selection: Selection) -> Sequence[Numbers]:
+        """A gauge or a counter, added up as its kind says."""
+        ...
+
+    def stages(self, selection: Selection) -> Sequence[Stages]:
+        """Where the time goes, one per group. `step_s` is not used."""
+        ...
+
+    def requests(
+        self, window: Window, *, where: Labels = (), limit: int = 100, slowest_by: str | None = None
+    ) -> Sequence[Request]:
+        """Requests that ended in the window: newest first, or slowest by a field such as `ttft`."""
+        ...
+
+    def request(self, trace_id: bytes) -> Request | None:
+        """One request, joined from all its legs, or None."""
+        ...
+
+    def slices(self, indicator: Indicator, window: Window) -> Sequence[Slice]:
+        """One slice per whole minute of the window, in order, none left out.
+
+        Exact where requests are kept, bounds where only histograms are. A minute that no source
+        covers is not observed; that is not the same as a minute without traffic.
+        """
+        ...
+
+    def edges_around(self, indicator: Indicator, window: Window) -> tuple[Fraction, Fraction] | None:
+        """The nearest thresholds that a coarse source decides exactly; None for exact sources."""
+        ...
+
+    def label_values(self, name: str, window: Window) -> Sequence[str]:
+        """The values a label took, sorted."""
+        ...
+
+    def freshness(self, window: Window) -> Sequence[Freshness]:
+        """How old each service's newest data are."""
+        ...
+
+    def watermark_s(self) -> int | None:
+        """Up to here the data of every live source has arrived; None while there is none."""
+        ...
+
+    def health(self) -> Mapping[str, float]:
+        """The collector's own counters by name, for the status page and `/metrics`."""
+        ...
+
+    def export(self, window: Window, *, where: Labels = ()) -> Iterator[Request]:
+        """All requests of a window, streamed in order of their end."""
+        ...

@@ -1,0 +1,126 @@
+"""Promises: what share of requests must be good, over how long, and when to worry.
+
+`p99 ttft <= 1.5s over 30d` *is* "at least 99 % of requests have TTFT <= 1.5 s": a ratio of counts,
+compared in rationals, so that a tie is a tie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from domain.errors import ConfigError
+from domain.labels import Labels
+from domain.metric import LATENCIES
+from domain.slice import Tally
+
+__all__ = ["DAY_S", "BurnRule", "Indicator", "Objective", "Severity", "burn_rules", "burns"]
+
+HOUR_S = 3600
+DAY_S = 86_400
+
+
+class Severity(StrEnum):
+    """What an alert asks of a person: get up, or look tomorrow."""
+
+    PAGE = "page"
+    TICKET = "ticket"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indicator:
+    """What is counted: requests whose `metric` is at most `threshold_s`, of those that match."""
+
+    metric: str
+    threshold_s: Fraction
+    where: Labels = ()
+
+    def __post_init__(self) -> None:
+        if self.metric not in LATENCIES:
+            raise ConfigError(
+                f"{self.metric!r} is no latency",
+                where="objective",
+                remedy=f"Use one of {', '.join(LATENCIES)}.",
+            )
+        if not self.threshold_s > 0:
+            raise ConfigError(
+                f"nothing is faster than {float(self.threshold_s):g} s",
+                where="objective",
+                remedy="Use a threshold above 0, such as 1.5s.",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurnRule:
+    """Fire when the budget burns more than `factor` times too fast in both windows."""
+
+    name: str
+    severity: Severity
+    factor: Fraction
+    long_s: int
+    short_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """A promise, its name, and how few requests a page may rest on."""
+
+    name: str
+    indicator: Indicator
+    target: Fraction
+    period_s: int = 30 * DAY_S
+    min_events: int = 10
+    runbook: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.target < 1:
+            raise ConfigError(
+                f"a target of {float(self.target) * 100:g} % leaves nothing to measure against",
+                where=f"objective {self.name!r}",
+                remedy="Use a target above 0 and below 100 %, such as p99.",
+            )
+        if self.min_events < 0:
+            raise ConfigError(
+                f"min_events is {self.min_events}",
+                where=f"objective {self.name!r}",
+                remedy="Use 0 or more; 0 lets one bad request page.",
+            )
+
+    @property
+    def budget(self) -> Fraction:
+        """The share of requests that may be bad."""
+        return 1 - self.target
+
+
+_TABLE = (
+    ("page-quick", Severity.PAGE, Fraction(2, 100), HOUR_S, 300),
+    ("page-slow", Severity.PAGE, Fraction(5, 100), 6 * HOUR_S, 1800),
+    ("ticket-quick", Severity.TICKET, Fraction(10, 100), DAY_S, 2 * HOUR_S),
+    ("ticket-slow", Severity.TICKET, Fraction(10, 100), 3 * DAY_S, 6 * HOUR_S),
+)
+
+
+def burn_rules(period_s: int) -> tuple[BurnRule, ...]:
+    """The multi-window table: factor = budget share * period / long window, never below 1.
+
+    For 30 days 14.4, 6, 3, 1 (Google SRE Workbook, ch. 5). A factor below 1 would page a service
+    that keeps its promise. Windows longer than the period say nothing and are left out.
+    """
+    return tuple(
+        BurnRule(
+            name=name,
+            severity=severity,
+            factor=max(share * period_s / long_s, Fraction(1)),
+            long_s=long_s,
+            short_s=short_s,
+        )
+        for name, severity, share, long_s, short_s in _TABLE
+        if long_s <= period_s
+    )
+
+
+def burns(counted: Tally, objective: Objective, rule: BurnRule, *, surely: bool) -> bool:
+    """Does this window burn faster than the rule allows? Exact, strict; no traffic never burns."""
+    bad = counted.bad_low if surely else counted.bad_high
+    return bad > rule.factor * objective.budget * counted.total

@@ -1,0 +1,48 @@
+"""Brings what the tests drive from outside Python: Chromium, Prometheus's promtool.
+
+As root on Debian it installs what is missing and says so; elsewhere it names what is missing and
+the tests that need it skip, saying why. With CI set, anything missing is an error.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+TOOLS = {
+    "chromium": ("chromium", "the pages in a real browser"),
+    "promtool": ("prometheus", "Prometheus's own check of our /metrics"),
+}
+
+
+def main() -> int:
+    missing = _missing()
+    apt = shutil.which("apt-get")
+    if missing and apt and os.geteuid() == 0:
+        packages = sorted({TOOLS[name][0] for name in missing})
+        _say(f"installing Debian's {', '.join(packages)} for {_purposes(missing)}")
+        quiet = {"env": os.environ | {"DEBIAN_FRONTEND": "noninteractive"}, "check": False}
+        subprocess.run([apt, "update", "-qq"], **quiet)
+        install = [apt, "install", "-y", "-qq", "--no-install-recommends", *packages]
+        subprocess.run(install, stdout=subprocess.DEVNULL, **quiet)
+        missing = _missing()
+    for name in missing:
+        package, purpose = TOOLS[name]
+        _say(f"{name} is missing: {purpose} will not be tested. Debian: apt-get install {package}")
+    return 1 if missing and os.environ.get("CI") else 0
+
+
+def _missing() -> list[str]:
+    return [name for name in TOOLS if shutil.which(name) is None]
+
+
+def _purposes(names: list[str]) -> str:
+    return " and ".join(TOOLS[name][1] for name in names)
+
+
+def _say(words: str) -> None:
+    print(f"stagewatch: {words}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
