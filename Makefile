@@ -44,8 +44,8 @@ golden: ## Rewrite golden files; read the diff before you commit it
 
 lock: ## Resolve the dependencies anew and write requirements/*.txt
 	@$(ENVIRONMENT) dev
-	@$(RUN) -m uv pip compile pyproject.toml --extra server --universal --python-version 3.11 --generate-hashes --quiet --no-header --upgrade -o requirements/server.txt
-	@$(RUN) -m uv pip compile pyproject.toml --extra all --group dev --universal --python-version 3.11 --generate-hashes --quiet --no-header --upgrade -c requirements/server.txt -o requirements/dev.txt
+	@$(RUN) -m uv pip compile pyproject.toml --extra server --group build --universal --python-version 3.11 --generate-hashes --quiet --no-header --upgrade -o requirements/server.txt
+	@$(RUN) -m uv pip compile pyproject.toml --extra all --group build --group dev --universal --python-version 3.11 --generate-hashes --quiet --no-header --upgrade -c requirements/server.txt -o requirements/dev.txt
 
 clean: ## Remove the environment and every cache
 	@rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache

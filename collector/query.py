@@ -191,7 +191,9 @@ class Reader(Protocol):
         """
         ...
 
-    def edges_around(self, indicator: Indicator, window: Window) -> tuple[Fraction, Fraction] | None:
+    def edges_around(
+        self, indicator: Indicator, window: Window
+    ) -> tuple[Fraction, Fraction] | None:
         """The nearest thresholds that a coarse source decides exactly; None for exact sources."""
         ...
 

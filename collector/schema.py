@@ -3,6 +3,19 @@
 Tiles: one row per metric, tile start, series. `exact`, `low` and `high` are `collector.words`;
 values of exact sources stand in `exact` only, those of coarse ones in `low` and `high` only, so
 that rows merge by concatenation whatever they mix. The four tiers hold the same data, coarser.
+
+Which tile may be read: values enter the finest tier that is still kept at their instant; in the
+same transaction the coarser tiles around them are named in DIRTY. A tile that stands in DIRTY
+(tier, metric, at_s) is out of date: treat it as absent and read the next finer tier in its place.
+A tile that is not in DIRTY is complete, also when it has no row: then nothing was there. Below
+the instant in META `cutoff:<tier>` a tier is retired and the next coarser one holds everything;
+such a coarser tile is never dirty for want of finer ones. The 10 s tier is never dirty.
+
+Sums are whole nanoseconds, so that adding is exact and no order of arrival shows.
+
+A segment holds legs that ended within one hour of the clock, in no particular order and never
+twice. `collector.segment.decode` reads it. A failed leg counts 1 in `failed` of ttft, tpot, itl_max
+and e2e of its series and gives no value there; a cancelled or rejected one gives nothing at all.
 """
 
 from sqlalchemy import (
@@ -17,12 +30,15 @@ from sqlalchemy import (
 )
 
 __all__ = [
+    "COUNTS",
     "COVERAGE",
+    "CUMULATIVE",
     "DIRTY",
     "HISTOGRAMS",
     "META",
     "METADATA",
     "NUMBERS",
+    "READINGS",
     "SEGMENT",
     "SERIES",
     "TIERS_S",
@@ -34,6 +50,15 @@ TIERS_S = (10, 60, 3600, 86_400)
 METADATA = MetaData()
 
 META = Table("meta", METADATA, Column("key", String, primary_key=True), Column("value", String))
+
+# What the collector counted of itself since the store was made, by name: for the status page.
+COUNTS = Table(
+    "counts",
+    METADATA,
+    Column("name", String, primary_key=True),
+    Column("value", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
 
 SERIES = Table(
     "series",
@@ -61,7 +86,7 @@ HISTOGRAMS = {
         f"histogram_{tier}",
         Column("n", Integer, nullable=False),
         Column("failed", Integer, nullable=False),
-        Column("sum_s", Float),  # NULL once a part had no sum to believe
+        Column("sum_ns", Integer),  # NULL once a part had no sum to believe
         Column("exact", LargeBinary, nullable=False),
         Column("low", LargeBinary, nullable=False),
         Column("high", LargeBinary, nullable=False),
@@ -89,6 +114,7 @@ SEGMENT = Table(
     Column("id", Integer, primary_key=True),
     Column("first_end_at_ns", Integer, nullable=False),
     Column("last_end_at_ns", Integer, nullable=False),
+    Column("stored_at_s", Integer, nullable=False),  # old files are kept from their import on
     Column("n", Integer, nullable=False),
     Column("columns", LargeBinary, nullable=False),
     Index("segment_by_end", "last_end_at_ns"),
@@ -98,9 +124,31 @@ SEGMENT = Table(
 COVERAGE = Table(
     "coverage",
     METADATA,
-    Column("day", Integer, primary_key=True, autoincrement=False),
-    Column("stream", LargeBinary, primary_key=True),  # blake2b-128 of metric and labels
-    Column("intervals", LargeBinary, nullable=False),
+    Column("at_s", Integer, primary_key=True, autoincrement=False),  # ten minutes
+    Column("stream", LargeBinary, primary_key=True),  # blake2b-128 of metric, side and labels
+    Column("intervals", LargeBinary, nullable=False),  # int64 pairs (start, end] in ns, merged
+    sqlite_with_rowid=False,
+)
+
+# Which readings of a gauge are already counted.
+READINGS = Table(
+    "readings",
+    METADATA,
+    Column("at_s", Integer, primary_key=True, autoincrement=False),  # one minute
+    Column("stream", LargeBinary, primary_key=True),
+    Column("at_ns", LargeBinary, nullable=False),  # int64 instants
+    sqlite_with_rowid=False,
+)
+
+# The last reading of a cumulative stream, from which the next one's increase is taken.
+CUMULATIVE = Table(
+    "cumulative",
+    METADATA,
+    Column("stream", LargeBinary, primary_key=True),
+    Column("start_at_ns", Integer, nullable=False),
+    Column("at_ns", Integer, nullable=False),
+    Column("sum", Float),
+    Column("counts", LargeBinary, nullable=False),  # int64 per bucket; empty for a counter
     sqlite_with_rowid=False,
 )
 

@@ -74,29 +74,31 @@ class Distribution:
     def at_most(self, threshold_s: float) -> tuple[int, int]:
         """(surely, possibly) this many values are <= threshold.
 
-        Equal at the edges of the grid for exact sources and at a coarse source's own edges.
+        Equal at the edges of the grid for exact sources and at a coarse source's own edges. At
+        other thresholds a coarse source's edges, snapped to the grid, put the threshold off by up
+        to one cell: surely(t / g) <= truth(t) <= possibly(t g) with g = 2^(1/64). Cell 0 is zero.
         """
-        below = int(np.searchsorted(EDGES_S, threshold_s, side="right")) - 1
-        on_edge = below >= 0 and EDGES_S[below] == threshold_s
+        below = max(int(EDGES_S.searchsorted(threshold_s, side="right")) - 1, 0)
+        whole = EDGES_S[below] >= threshold_s
         low, high = self._sides
-        surely = int(high[below]) if below >= 0 else 0
-        possibly = below if on_edge else below + 1  # a cell that the threshold cuts is possible
-        return surely, int(low[min(possibly, OVER)])
+        # a cell that the threshold cuts is possible, not sure
+        return int(high[below]), int(low[below if whole else below + 1])
 
     def quantile(self, q: float | Fraction) -> Quantile | None:
-        """The value of rank ceil(q n); None without values.
+        """The value of rank ceil(q n), 0 <= q <= 1; None without values.
 
         The interval of a coarse source reaches one cell beyond its end cells, because the source's
         edges were snapped inward; so it contains the truth, always.
         """
+        if not 0 <= q <= 1:
+            raise ValueError(f"a quantile lies between 0 and 1, not at {q}")
         if not self.n:
             return None
         rank = max(math.ceil(Fraction(str(q)) * self.n), 1)
-        low, high = (int(np.searchsorted(side, rank)) for side in self._sides)
+        low, high = (int(side.searchsorted(rank)) for side in self._sides)
         if self.exact:
-            middle = middle_s(low)
             return Quantile(
-                low_s=lower_edge_s(low), high_s=upper_edge_s(low), value_s=middle
+                low_s=lower_edge_s(low), high_s=upper_edge_s(low), value_s=middle_s(low)
             )
         return Quantile(
             low_s=lower_edge_s(low - 1), high_s=upper_edge_s(min(high + 1, OVER)), value_s=None

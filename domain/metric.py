@@ -94,6 +94,7 @@ _ALL = (
     _counter(113, "requests_failed", "Requests that ended in an error or were cut off."),
     _counter(114, "requests_cancelled", "Requests that the client gave up."),
     _counter(115, "requests_rejected", "Requests that were wrong in themselves (HTTP 4xx)."),
+    _counter(116, "refused_families", "Families of a page that contradicted themselves."),
     _gauge(201, "up", Kind.LEVEL, "1 when the source answered, 0 when it did not."),
     _gauge(202, "requests_running", Kind.LEVEL, "Requests in the running batch."),
     _gauge(203, "requests_waiting", Kind.LEVEL, "Requests in the queue."),

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 from typing import TypeVar
 
 from domain.labels import Labels
 
 __all__ = [
+    "JOINED_LEGS_MAX",
     "SERVER_STAGES",
     "Leg",
     "LegKind",
@@ -28,11 +30,14 @@ __all__ = [
     "observations",
 ]
 
-T = TypeVar("T", int, float)
+T = TypeVar("T")
 
 SECOND_NS = 1_000_000_000
 CLOCK_TOLERANCE_S = 0.001
 """Two clocks that tick at slightly different speeds may disagree by this much on one duration."""
+
+JOINED_LEGS_MAX = 32
+"""A trace of more legs is no request but somebody's loop: its legs tell only their own."""
 
 
 class Stage(StrEnum):
@@ -109,10 +114,7 @@ class Leg:
 
         None where a part is missing or the parts exceed the whole beyond the clocks' tolerance.
         """
-        parts = (self.queue_s, self.prefill_s, self.decode_s)
-        if self.e2e_s is None or any(part is None for part in parts):
-            return None
-        return _difference_s(self.e2e_s, sum(part for part in parts if part is not None))
+        return _rest_s(self.e2e_s, _sum_s(self.queue_s, self.prefill_s, self.decode_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,52 +166,24 @@ class Request:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Joined:
-    """The legs of one trace by kind; of several legs of one kind the one that started first."""
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Both halves of a disaggregated request, read like the leg of one whole engine."""
 
-    client: Leg | None = None
-    server: Leg | None = None
-    prefill: Leg | None = None
-    decode: Leg | None = None
-
-    @property
-    def disaggregated(self) -> bool:
-        return self.prefill is not None and self.decode is not None
-
-    @property
-    def main(self) -> Leg:
-        """The leg whose labels name the request: where its answer came from."""
-        leg = self.server or self.decode or self.prefill or self.client
-        if leg is None:
-            raise ValueError("a request has at least one leg")
-        return leg
+    prefill: Leg
+    decode: Leg
 
     @property
     def ttft_s(self) -> float | None:
-        """Arrival at the first engine to the first token of the last one."""
-        if self.server is not None:
-            return self.server.ttft_s
-        if self.prefill is None or self.decode is None or self.decode.ttft_s is None:
-            return None
-        lead_s = (self.decode.start_at_ns - self.prefill.start_at_ns) / SECOND_NS
-        return lead_s + self.decode.ttft_s if lead_s >= 0 else None
+        """Arrival at the prefill engine to the first token of the decode engine."""
+        return _sum_s(self._lead_s, self.decode.ttft_s)
 
     @property
     def e2e_s(self) -> float | None:
-        if self.server is not None:
-            return self.server.e2e_s
-        if self.prefill is None or self.decode is None or self.decode.e2e_s is None:
-            return None
-        lead_s = (self.decode.start_at_ns - self.prefill.start_at_ns) / SECOND_NS
-        return lead_s + self.decode.e2e_s if lead_s >= 0 else None
+        return _sum_s(self._lead_s, self.decode.e2e_s)
 
     @property
     def queue_s(self) -> float | None:
-        if self.server is not None:
-            return self.server.queue_s
-        if self.prefill is None or self.decode is None:
-            return None
         return _sum_s(self.prefill.queue_s, self.decode.queue_s)
 
     @property
@@ -218,76 +192,101 @@ class _Joined:
 
         None where the legs overlap: a negative piece is not a duration.
         """
-        if self.prefill is None or self.decode is None or self.decode.ttft_s is None:
-            return None
         gap_s = (self.decode.start_at_ns - self.prefill.end_at_ns) / SECOND_NS
-        handed_over_s = gap_s + self.decode.ttft_s - (self.decode.queue_s or 0.0)
-        return handed_over_s if gap_s >= 0 and handed_over_s >= 0 else None
+        if gap_s < 0 or self.decode.ttft_s is None or self.decode.queue_s is None:
+            return None
+        return _difference_s(gap_s + self.decode.ttft_s, self.decode.queue_s)
 
     @property
     def overhead_s(self) -> float | None:
-        if self.server is not None:
-            return self.server.overhead_s
-        if self.prefill is None or self.decode is None or self.e2e_s is None:
-            return None
-        parts = _sum_s(
+        parts_s = _sum_s(
             self.queue_s, self.prefill.prefill_s, self.kv_transfer_s, self.decode.decode_s
         )
-        return None if parts is None else _difference_s(self.e2e_s, parts)
+        return _rest_s(self.e2e_s, parts_s)
 
     @property
-    def network_s(self) -> float | None:
-        """The client's TTFT minus ours: two durations, so the clocks need not agree."""
-        if self.client is None or self.client.ttft_s is None or self.ttft_s is None:
-            return None
-        return _difference_s(self.client.ttft_s, self.ttft_s)
+    def fits(self) -> bool:
+        """One prompt, prefilled first: a trace may hold many calls, each with a longer prompt.
+
+        why one token of difference: some routers hand the first token over with the prompt.
+        """
+        prompts = self.prefill.prompt_tokens, self.decode.prompt_tokens
+        same = prompts[0] is None or prompts[1] is None or abs(prompts[0] - prompts[1]) <= 1
+        return same and self._lead_s >= 0
+
+    @property
+    def _lead_s(self) -> float:
+        return (self.decode.start_at_ns - self.prefill.start_at_ns) / SECOND_NS
 
 
 def join(legs: Sequence[Leg]) -> Request:
-    """The request that these legs of one trace describe."""
-    joined = _joined(legs)
-    client, decoding = joined.client, joined.server or joined.decode
-    filling = joined.server or joined.prefill
+    """The request that these legs of one trace describe; of one kind, the leg that started first.
+
+    A whole engine's leg speaks before a pair's halves.
+    """
+    kinds = _by_kind(legs)
+    client, server = _first(*kinds[LegKind.CLIENT]), _first(*kinds[LegKind.SERVER])
+    pair = _first(*_pairs(kinds))
+    engine = server or pair
+    filling = server or (pair.prefill if pair else _first(*kinds[LegKind.PREFILL]))
+    decoding = server or (pair.decode if pair else _first(*kinds[LegKind.DECODE]))
+    main = decoding or filling or client
+    if main is None:
+        raise ValueError("a request has at least one leg")
+    # why not the prefill half: it always ends after one token
+    answering = [leg for leg in (decoding, client) if leg]
     return Request(
-        trace_id=joined.main.trace_id,
-        labels=joined.main.labels,
+        trace_id=main.trace_id,
+        labels=main.labels,
         start_at_ns=min(leg.start_at_ns for leg in legs),
         end_at_ns=max(leg.end_at_ns for leg in legs),
         outcome=_outcome(legs),
-        finish_reason=next((leg.finish_reason for leg in legs if leg.finish_reason), ""),
+        finish_reason=next((leg.finish_reason for leg in answering if leg.finish_reason), ""),
         client_ttft_s=client.ttft_s if client else None,
         client_e2e_s=client.e2e_s if client else None,
-        ttft_s=joined.ttft_s,
-        e2e_s=joined.e2e_s,
+        ttft_s=engine.ttft_s if engine else None,
+        e2e_s=engine.e2e_s if engine else None,
         tpot_s=decoding.tpot_s if decoding else None,
-        itl_max_s=_first(client and client.itl_max_s, decoding and decoding.itl_max_s),
-        network_s=joined.network_s,
-        overhead_s=joined.overhead_s,
-        queue_s=joined.queue_s,
+        itl_max_s=_first(*(leg.itl_max_s for leg in reversed(answering))),
+        network_s=_network_s(client, engine) if client and engine else None,
+        overhead_s=engine.overhead_s if engine else None,
+        queue_s=engine.queue_s if engine else None,
         prefill_s=filling.prefill_s if filling else None,
-        kv_transfer_s=joined.kv_transfer_s,
+        kv_transfer_s=pair.kv_transfer_s if pair and not server else None,
         decode_s=decoding.decode_s if decoding else None,
         prompt_tokens=_first(*(leg.prompt_tokens for leg in (filling, decoding, client) if leg)),
         cached_tokens=_first(*(leg.cached_tokens for leg in (filling, decoding, client) if leg)),
-        output_tokens=_first(*(leg.output_tokens for leg in (decoding, client) if leg)),
+        output_tokens=_first(*(leg.output_tokens for leg in answering)),
     )
 
 
 def observations(legs: Sequence[Leg]) -> Iterator[Observation]:
-    """Every value these legs of one trace tell; more legs tell these and more."""
-    joined = _joined(legs)
-    for leg in (joined.client, joined.server, joined.prefill, joined.decode):
-        if leg is not None:
-            yield from _of_leg(leg)
-    main = joined.server or joined.decode
-    if main is None:
+    """Every value these legs of one trace tell; more legs tell these and more.
+
+    Each leg tells its own; two halves that fit tell the whole; each client with each engine tells
+    the network between them. Only legs that ended well tell anything: a failed one is bad by every
+    objective however fast it was, a cancelled or rejected one is in none; both are counted instead.
+    """
+    told = [leg for leg in legs if leg.outcome is Outcome.OK]
+    for leg in told:
+        yield from _of_leg(leg)
+    if not 2 <= len(told) <= JOINED_LEGS_MAX:
         return
-    if joined.disaggregated and joined.server is None:
-        yield from _of(joined.prefill or main, ttft=joined.ttft_s)
+    kinds = _by_kind(told)
+    pairs = _pairs(kinds)
+    for pair in pairs:
+        yield from _of(pair.prefill, ttft=pair.ttft_s)
         yield from _of(
-            main, e2e=joined.e2e_s, kv_transfer=joined.kv_transfer_s, overhead=joined.overhead_s
+            pair.decode,
+            e2e=pair.e2e_s,
+            kv_transfer=pair.kv_transfer_s,
+            overhead=pair.overhead_s,
         )
-    yield from _of(main, network=joined.network_s)
+    for client in kinds[LegKind.CLIENT]:
+        for server in kinds[LegKind.SERVER]:
+            yield from _of(server, network=_network_s(client, server))
+        for pair in pairs:
+            yield from _of(pair.decode, network=_network_s(client, pair))
 
 
 def _of_leg(leg: Leg) -> Iterator[Observation]:
@@ -320,20 +319,35 @@ def _of(leg: Leg, **values_s: float | None) -> Iterator[Observation]:
             )
 
 
-def _joined(legs: Sequence[Leg]) -> _Joined:
-    first: dict[str, Leg] = {}
+def _by_kind(legs: Sequence[Leg]) -> dict[LegKind, list[Leg]]:
+    """Each kind's legs, by start."""
+    kinds: dict[LegKind, list[Leg]] = {kind: [] for kind in LegKind}
     for leg in sorted(legs, key=lambda leg: (leg.start_at_ns, leg.span_id)):
-        first.setdefault(leg.kind.value, leg)
-    return _Joined(**first)
+        kinds[leg.kind].append(leg)
+    return kinds
+
+
+def _pairs(kinds: dict[LegKind, list[Leg]]) -> list[_Pair]:
+    prefills, decodes = kinds[LegKind.PREFILL], kinds[LegKind.DECODE]
+    every = product(prefills[:JOINED_LEGS_MAX], decodes[:JOINED_LEGS_MAX])
+    return [pair for halves in every if (pair := _Pair(*halves)).fits]
+
+
+def _network_s(client: Leg, engine: Leg | _Pair) -> float | None:
+    """The client's TTFT minus the engine's: two durations, so the clocks need not agree."""
+    return _rest_s(client.ttft_s, engine.ttft_s)
 
 
 def _outcome(legs: Sequence[Leg]) -> Outcome:
-    """The user's side knows best; of the others the worst counts."""
-    told = {leg.kind: leg.outcome for leg in legs}
-    if LegKind.CLIENT in told:
-        return told[LegKind.CLIENT]
+    """The user's side knows best; of several the worst counts."""
+    clients = [leg.outcome for leg in legs if leg.kind is LegKind.CLIENT]
+    told = clients or [leg.outcome for leg in legs]
     order = (Outcome.FAILED, Outcome.CANCELLED, Outcome.REJECTED, Outcome.OK)
-    return next(outcome for outcome in order if outcome in told.values())
+    return next(outcome for outcome in order if outcome in told)
+
+
+def _rest_s(whole_s: float | None, parts_s: float | None) -> float | None:
+    return None if whole_s is None or parts_s is None else _difference_s(whole_s, parts_s)
 
 
 def _difference_s(whole_s: float, parts_s: float) -> float | None:

@@ -82,7 +82,7 @@ def _venv() -> bool:
 
 
 def _pip(*arguments: str) -> bool:
-    quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
+    quiet = ["-qq", "--disable-pip-version-check", "--no-input"]
     command = [str(PYTHON), "-m", "pip", "install", *quiet, *arguments]
     return subprocess.run(command, env=os.environ | {"PYTHONWARNINGS": "ignore"}).returncode == 0
 

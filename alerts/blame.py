@@ -1,0 +1,120 @@
+"""Which stage carries the excess of a latency, and where it is worst: now against before.
+
+A comparison, not a diagnosis: it names the stage whose mean grew most and the replica that is worst,
+says what nobody measured, and where to look next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from collector.query import Stages, StageShare
+from domain.labels import Labels
+from domain.request import Stage
+
+__all__ = ["Blame", "Place", "blame"]
+
+_OF_METRIC: dict[str, tuple[Stage, ...]] = {
+    "ttft": (Stage.NETWORK, Stage.OVERHEAD, Stage.QUEUE, Stage.PREFILL, Stage.KV_TRANSFER),
+    "tpot": (Stage.DECODE,),
+    "itl": (Stage.DECODE,),
+    "itl_max": (Stage.DECODE,),
+}
+_STANDS_OUT = 1.5
+"""A replica is named when its stage takes this many times the median replica's."""
+
+_NEXT = {
+    Stage.NETWORK: "compare clients by region, and look at gateway and load balancer",
+    Stage.OVERHEAD: "look at the CPU of the API server and the tokeniser",
+    Stage.QUEUE: "look at running and waiting requests per replica: shed load, or add capacity",
+    Stage.PREFILL: "look for longer prompts and a lower prefix-cache hit rate",
+    Stage.KV_TRANSFER: "look at the link between prefill and decode, and at free KV blocks",
+    Stage.DECODE: "look at batch size, preemptions and GPU clocks of the decode replicas",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The worst replica of several, and how it compares with the median one."""
+
+    labels: Labels
+    mean_s: float
+    median_s: float
+    replicas: int
+
+    @property
+    def stands_out(self) -> bool:
+        return self.replicas > 1 and self.mean_s > _STANDS_OUT * self.median_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """The guilty stage, its mean now and before, and its share of all that grew.
+
+    `stage` is None where no stage was measured. `before_s` is None where nothing was seen before;
+    then the stage is simply the longest. `missing`: stages that nobody measured.
+    """
+
+    stage: Stage | None
+    now_s: float | None = None
+    before_s: float | None = None
+    share: float | None = None
+    place: Place | None = None
+    missing: tuple[Stage, ...] = ()
+    next_step: str = ""
+
+
+def blame(
+    metric: str, now: Stages | None, before: Stages | None, replicas: Sequence[Stages] = ()
+) -> Blame:
+    """The stage with the largest growth; of these replicas the one where it is longest."""
+    wanted = _OF_METRIC.get(metric, tuple(Stage))
+    means_s = _means_s(now, wanted)
+    missing = tuple(stage for stage in wanted if stage not in means_s)
+    if not means_s:
+        return Blame(stage=None, missing=missing)
+    before_s = _means_s(before, wanted)
+    known = {s: now_s - before_s[s] for s, now_s in means_s.items() if s in before_s}
+    grown = known or means_s
+    stage = max(grown, key=lambda each: grown[each])
+    total_s = sum(max(value, 0.0) for value in grown.values())
+    return Blame(
+        stage=stage,
+        now_s=means_s[stage],
+        before_s=before_s.get(stage) if known else None,
+        share=max(grown[stage], 0.0) / total_s if total_s else None,
+        place=_worst(stage, replicas),
+        missing=missing,
+        next_step=_NEXT[stage],
+    )
+
+
+def _means_s(stages: Stages | None, wanted: Sequence[Stage]) -> dict[Stage, float]:
+    if stages is None:
+        return {}
+    values = ((share.stage, _mean_s(share)) for share in stages.stages if share.stage in wanted)
+    return {stage: value for stage, value in values if value is not None}
+
+
+def _mean_s(share: StageShare) -> float | None:
+    """The mean; where only intervals are known, the surest value of the ninth decile."""
+    if share.mean_s is not None or not share.distribution.n:
+        return share.mean_s
+    decile = share.distribution.quantile(0.9)
+    return None if decile is None else decile.low_s
+
+
+def _worst(stage: Stage, replicas: Sequence[Stages]) -> Place | None:
+    means_s = [
+        (values[stage], each.labels)
+        for each in replicas
+        if stage in (values := _means_s(each, (stage,)))
+    ]
+    if not means_s:
+        return None
+    in_order = sorted(means_s)
+    # why the lower median: of two replicas the better one is the one to compare with
+    median_s = in_order[(len(in_order) - 1) // 2][0]
+    worst_s, labels = in_order[-1]
+    return Place(labels=labels, mean_s=worst_s, median_s=median_s, replicas=len(in_order))

@@ -1,0 +1,263 @@
+"""The tick: every minute that has closed is judged once, in order, and what changes is written down.
+
+A minute is closed when every live source has passed it (the reader's watermark), or `grace_s`
+after its end. Missed ticks are made up for, minute by minute. A step is one transaction; if it does
+not commit, memory is thrown away and read again, so that a crash at any point loses nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from alerts.blame import Blame
+from alerts.course import Course
+from alerts.definition import Definition
+from alerts.incident import Change, Event, Incident
+from alerts.inquiry import Inquiry
+from alerts.notice import Notice, notice, record, refresh, retire
+from alerts.records import deactivate, forget, leaving, load_course, save_courses, save_minutes
+from alerts.settings import AlertsSettings
+from alerts.tables import writing
+from collector.query import Reader, Window
+from domain.errors import StagewatchError
+from domain.slice import MINUTE_S, Slice
+
+__all__ = ["Evaluator"]
+
+_LOG = logging.getLogger(__name__)
+_HOUR_S = 3600
+_STEP_S = 12 * _HOUR_S
+_FIRST_FILL_S = 6 * _HOUR_S
+_FILL_S = 24 * _HOUR_S
+_FILL_BUDGET_S = 0.2
+_LIVE_S = 180
+_OLD_S = _HOUR_S
+_REFRESH_S = 300
+
+
+class Evaluator:
+    """Walks all objectives through time. One thread calls `tick`; readers use the ledger."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        objectives: Sequence[Definition],
+        state: Engine,
+        *,
+        settings: AlertsSettings | None = None,
+        wake: Callable[[], None] = lambda: None,
+        backfill: bool = True,
+    ) -> None:
+        self._reader = reader
+        self._definitions = objectives
+        self._state = state
+        self._settings = settings or AlertsSettings()
+        self._wake = wake
+        self._backfill = backfill
+        self._courses: list[Course] = []
+        self._loaded = False
+        self._leaving: dict[str, tuple[int, dict[int, Slice]]] = {}
+        self._forgotten_s = 0.0
+
+    @property
+    def courses(self) -> Sequence[Course]:
+        """Where each objective stands; for tests and replay."""
+        return self._courses
+
+    def run(
+        self,
+        stop: threading.Event,
+        *,
+        clock: Callable[[], float] = time.time,
+        cadence_s: float = 1.0,
+    ) -> None:
+        """Ticks until told to stop. A tick that fails is logged and tried again."""
+        while not stop.is_set():
+            try:
+                self.tick(clock())
+            except (StagewatchError, SQLAlchemyError):
+                _LOG.exception("a tick failed; it is tried again")
+            stop.wait(cadence_s)
+
+    def tick(self, now_s: float) -> list[Change]:
+        """Judges every minute that has closed by now; the changes, in order."""
+        until_s = self._closed_until_s(now_s)
+        changes: list[Change] = []
+        try:
+            if not self._loaded:
+                self._load(until_s, now_s)
+            while any(course.evaluated_until_s < until_s for course in self._courses):
+                changes += self._step(until_s, now_s)
+            self._fill()
+            self._forget(now_s)
+        except BaseException:
+            self._loaded = False  # why: memory may be ahead of the tables
+            raise
+        return changes
+
+    def _closed_until_s(self, now_s: float) -> int:
+        graced_s = now_s - self._settings.grace_s
+        watermark_s = self._reader.watermark_s()
+        closed_s = graced_s if watermark_s is None else max(graced_s, min(watermark_s, now_s))
+        return int(closed_s) // MINUTE_S * MINUTE_S
+
+    def _load(self, until_s: int, now_s: float) -> None:
+        with writing(self._state) as session, session.begin():
+            gone = deactivate(session, [each.id for each in self._definitions])
+            for row in gone:
+                retire(session, row, self._settings.receivers, at_s=until_s, now_s=now_s)
+            self._courses = [
+                load_course(session, each, until_s=until_s - MINUTE_S) for each in self._definitions
+            ]
+            save_courses(session, self._courses)
+        self._leaving = {}
+        self._loaded = True
+        for course in self._courses:
+            if self._wants_past(course) and course.filled_from_s == course.evaluated_until_s:
+                self._fill_one(course, _FIRST_FILL_S)
+
+    def _step(self, until_s: int, now_s: float) -> list[Change]:
+        """At most half a day of minutes of every objective, in one transaction."""
+        inquiry = Inquiry(self._reader)
+        late: list[tuple[Course, list[Slice]]] = []
+        notices: list[Notice] = []
+        accused: list[tuple[Course, Incident, Blame | None]] = []
+        for course in self._courses:
+            fresh, changes = self._advance(course, until_s, now_s)
+            late.append((course, fresh))
+            notices += [
+                notice(course, change, _blame(inquiry, course, change))
+                for change in _worth_telling(changes, now_s)
+            ]
+            accused += [
+                (course, incident, _blamed(inquiry, course, incident, notices))
+                for incident in course.incidents.values()
+            ]
+        with writing(self._state) as session, session.begin():
+            save_minutes(session, late)
+            save_courses(session, self._courses)
+            self._write(session, notices, accused, now_s)
+        if notices:
+            self._wake()
+        return [each.change for each in notices]
+
+    def _write(
+        self,
+        session: Session,
+        notices: Sequence[Notice],
+        accused: Sequence[tuple[Course, Incident, Blame | None]],
+        now_s: float,
+    ) -> None:
+        link = self._settings.public_url.rstrip("/")
+        for said in notices:
+            record(session, said, self._settings.receivers, link=link, now_s=now_s)
+        for course, incident, blame in accused:
+            refresh(session, course, incident, blame)
+
+    def _advance(
+        self, course: Course, until_s: int, now_s: float
+    ) -> tuple[list[Slice], list[Change]]:
+        """The minutes that are new or changed, and what they change."""
+        since_s = course.evaluated_until_s
+        until_s = min(until_s, since_s + _STEP_S)
+        if until_s <= since_s:
+            return [], []
+        again_s = max(since_s - self._settings.lateness_s, course.history.begin_s)
+        again_s = min(max(again_s, course.filled_from_s), since_s) // MINUTE_S * MINUTE_S
+        indicator = course.definition.objective.indicator
+        slices = self._reader.slices(indicator, Window(since_s=again_s, until_s=until_s))
+        fresh = course.amend([each for each in slices if each.minute_at_s < since_s])
+        changes: list[Change] = []
+        for each in slices:
+            if each.minute_at_s >= since_s:
+                live = each.minute_at_s + MINUTE_S >= now_s - self._settings.grace_s - _LIVE_S
+                changes += course.advance(each, self._leaves(course), live=live)
+                fresh.append(each)
+        return fresh, changes
+
+    def _leaves(self, course: Course) -> list[Slice]:
+        """The minute that the period loses with the next one; read an hour at a time."""
+        minute_at_s = course.period_begin_s
+        if course.counted_since_s is None or minute_at_s < course.counted_since_s:
+            return []
+        until_s, known = self._leaving.get(course.definition.id, (0, {}))
+        if minute_at_s >= until_s:
+            until_s = minute_at_s + _HOUR_S
+            with Session(self._state) as session:
+                found = leaving(session, course, minute_at_s, until_s)
+            known = {each.minute_at_s: each for each in found}
+            self._leaving[course.definition.id] = until_s, known
+        return [known[minute_at_s]] if minute_at_s in known else []
+
+    def _wants_past(self, course: Course) -> bool:
+        return self._backfill and course.filled_from_s > min(
+            course.period_begin_s, course.history.begin_s
+        )
+
+    def _fill(self) -> None:
+        """Asks the reader for minutes from before an objective was promised, a little per tick."""
+        began_s = time.monotonic()
+        for course in self._courses:
+            while self._wants_past(course):
+                if time.monotonic() - began_s > _FILL_BUDGET_S:
+                    return
+                self._fill_one(course, _FILL_S)
+
+    def _fill_one(self, course: Course, length_s: int) -> None:
+        until_s = course.filled_from_s
+        window = Window(since_s=until_s - length_s, until_s=until_s)
+        slices = self._reader.slices(course.definition.objective.indicator, window)
+        found = course.amend(slices)
+        course.filled_from_s = window.since_s
+        with writing(self._state) as session, session.begin():
+            save_minutes(session, [(course, found)])
+            save_courses(session, [course])
+
+    def _forget(self, now_s: float) -> None:
+        if now_s - self._forgotten_s < _HOUR_S:
+            return
+        before_s = int(now_s) - self._settings.slices_retention_days * 24 * _HOUR_S
+        with writing(self._state) as session, session.begin():
+            forget(session, self._courses, before_s=before_s)
+        self._forgotten_s = now_s
+
+
+def _worth_telling(changes: Sequence[Change], now_s: float) -> list[Change]:
+    """All, but nobody is told of what began and ended long ago, while we slept."""
+    ended = {
+        each.incident.id
+        for each in changes
+        if each.event is Event.RESOLVED and each.at_s < now_s - _OLD_S
+    }
+    begun = {each.incident.id for each in changes if each.event is Event.FIRING}
+    return [
+        replace(each, tell=False) if each.incident.id in ended & begun else each for each in changes
+    ]
+
+
+def _blame(inquiry: Inquiry, course: Course, change: Change) -> Blame | None:
+    if change.event is Event.RESOLVED or change.verdict is None:
+        return None
+    return inquiry.blame(course, change.verdict, at_s=change.at_s)
+
+
+def _blamed(
+    inquiry: Inquiry, course: Course, incident: Incident, notices: Sequence[Notice]
+) -> Blame | None:
+    """The blame just found, or asked for anew now and then; None: the one that is known stays."""
+    for said in notices:
+        if said.change.incident.id == incident.id:
+            return said.blame
+    verdict = course.verdict_of(incident.tier)
+    due = (course.evaluated_until_s - incident.started_at_s) % _REFRESH_S == 0
+    if verdict is None or incident.stale or not due:
+        return None
+    return inquiry.blame(course, verdict, at_s=course.evaluated_until_s)

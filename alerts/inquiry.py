@@ -1,0 +1,72 @@
+"""Asks the query door which stage is at fault: the burning window against the hour before it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from alerts.blame import Blame, blame
+from alerts.course import Course
+from alerts.evaluate import Verdict
+from collector.query import Reader, Selection, Stages, Window
+from domain.errors import StagewatchError
+from domain.labels import Labels
+from domain.slice import MINUTE_S
+
+__all__ = ["Inquiry"]
+
+_LOG = logging.getLogger(__name__)
+_HOUR_S = 3600
+_WEEK_S = 7 * 24 * _HOUR_S
+_PLACES = ("pool", "replica", "role", "service")
+
+
+class Inquiry:
+    """The questions of one tick; what two objectives want to know is asked once."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._answers: dict[tuple[Window, Labels, tuple[str, ...]], Sequence[Stages]] = {}
+
+    def blame(self, course: Course, verdict: Verdict, *, at_s: int) -> Blame | None:
+        """The guilty stage; None where the question could not be asked: the page goes out anyway."""
+        indicator = course.definition.objective.indicator
+        now, before = _windows(course, verdict, at_s)
+        week_ago = Window(since_s=now.since_s - _WEEK_S, until_s=now.until_s - _WEEK_S)
+        try:
+            here = self._stages(now, indicator.where)
+            earlier = self._stages(before, indicator.where)
+            if not any(each.e2e.n or each.ttft.n for each in earlier):
+                earlier = self._stages(week_ago, indicator.where)
+            replicas = self._stages(now, indicator.where, _PLACES)
+        except StagewatchError:
+            _LOG.exception("the guilty stage of %s is not known", course.definition.name)
+            return None
+        return blame(indicator.metric, next(iter(here), None), next(iter(earlier), None), replicas)
+
+    def _stages(self, window: Window, where: Labels, by: tuple[str, ...] = ()) -> Sequence[Stages]:
+        question = (window, where, by)
+        if question not in self._answers:
+            self._answers[question] = self._reader.stages(
+                Selection(window=window, where=where, by=by)
+            )
+        return self._answers[question]
+
+
+def _windows(course: Course, verdict: Verdict, at_s: int) -> tuple[Window, Window]:
+    """The minutes that burn, and the hour before the first of them."""
+    limit = verdict.rule.factor * course.definition.objective.budget
+    begin_s = at_s
+    least_s = max(at_s - verdict.rule.long_s, course.history.begin_s)
+    while begin_s > least_s:
+        minute = course.history.at(begin_s - MINUTE_S)
+        if minute.observed and not minute.total - minute.good_low > limit * minute.total:
+            break
+        begin_s -= MINUTE_S
+    if begin_s == at_s:  # burning only in the sum: nothing to set apart
+        begin_s = at_s - verdict.rule.short_s
+    since_s = max(begin_s, at_s - verdict.rule.short_s)
+    return (
+        Window(since_s=since_s, until_s=at_s),
+        Window(since_s=begin_s - _HOUR_S, until_s=begin_s),
+    )

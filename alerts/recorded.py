@@ -1,0 +1,76 @@
+"""A query door that knows one thing: the minutes of one objective, as somebody wrote them down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from collector.query import Freshness, Numbers, Selection, Series, Stages, Window
+from domain.labels import Labels
+from domain.objective import Indicator
+from domain.request import Request
+from domain.slice import MINUTE_S, Slice
+
+__all__ = ["RecordedMinutes"]
+
+
+class RecordedMinutes:
+    """Implements `collector.query.Reader` up to `now_s`. Whatever else is asked, nobody measured."""
+
+    def __init__(self, slices: Sequence[Slice]) -> None:
+        self._slices = {each.minute_at_s: each for each in slices}
+        self.now_s = 0
+
+    def slices(self, indicator: Indicator, window: Window) -> Sequence[Slice]:
+        """The same minutes whatever is promised; those that were not written: not observed."""
+        del indicator
+        return [
+            self._slices.get(at_s) or Slice(minute_at_s=at_s, observed=False)
+            for at_s in range(window.since_s, window.until_s, MINUTE_S)
+        ]
+
+    def watermark_s(self) -> int | None:
+        return self.now_s
+
+    def latency(self, metric: str, selection: Selection) -> Sequence[Series]:
+        del metric, selection
+        return ()
+
+    def numbers(self, metric: str, selection: Selection) -> Sequence[Numbers]:
+        del metric, selection
+        return ()
+
+    def stages(self, selection: Selection) -> Sequence[Stages]:
+        del selection
+        return ()
+
+    def requests(
+        self, window: Window, *, where: Labels = (), limit: int = 100, slowest_by: str | None = None
+    ) -> Sequence[Request]:
+        del window, where, limit, slowest_by
+        return ()
+
+    def request(self, trace_id: bytes) -> Request | None:
+        del trace_id
+        return None
+
+    def edges_around(
+        self, indicator: Indicator, window: Window
+    ) -> tuple[Fraction, Fraction] | None:
+        del indicator, window
+        return None
+
+    def label_values(self, name: str, window: Window) -> Sequence[str]:
+        del name, window
+        return ()
+
+    def freshness(self, window: Window) -> Sequence[Freshness]:
+        del window
+        return ()
+
+    def health(self) -> Mapping[str, float]:
+        return {}
+
+    def export(self, window: Window, *, where: Labels = ()) -> Iterator[Request]:
+        del window, where
+        return iter(())

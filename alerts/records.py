@@ -1,0 +1,318 @@
+"""What alerts keep: courses read from the tables and written back, a whole step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from alerts.codec import definition_from, definition_text, indicator_text, standing_text
+from alerts.course import Course, Stretch, history_minutes
+from alerts.definition import Definition
+from alerts.history import History, Spending
+from alerts.incident import Incident, Tier
+from alerts.state import Alert, Status
+from alerts.tables import (
+    AlertRow,
+    Base,
+    MinuteRow,
+    PromiseRow,
+    RevisionRow,
+    RuleRow,
+    SeriesRow,
+)
+from domain.objective import Severity
+from domain.slice import Slice
+
+__all__ = [
+    "deactivate",
+    "forget",
+    "incident_from",
+    "leaving",
+    "load_course",
+    "minutes",
+    "minutes_of",
+    "save_courses",
+    "save_minutes",
+    "upsert",
+]
+
+
+_TABLE = MinuteRow.__table__
+_MINUTES = (
+    select(
+        _TABLE.c.series_id,
+        _TABLE.c.minute_at_s,
+        _TABLE.c.good_low,
+        _TABLE.c.good_high,
+        _TABLE.c.total,
+        _TABLE.c.excluded,
+    )
+    .where(
+        _TABLE.c.series_id.in_(bindparam("series_ids", expanding=True)),
+        _TABLE.c.minute_at_s >= bindparam("since_s"),
+        _TABLE.c.minute_at_s < bindparam("until_s"),
+    )
+    .order_by(_TABLE.c.series_id, _TABLE.c.minute_at_s)
+)
+
+
+def load_course(session: Session, definition: Definition, *, until_s: int) -> Course:
+    """The course where it was left; one that begins at `until_s` where it is new."""
+    row = session.get(PromiseRow, definition.id)
+    evaluated_s = row.evaluated_until_s if row else until_s
+    stretches = _stretches(session, definition, since_s=evaluated_s if row else 0)
+    series_id = stretches[-1].series_id
+    course = Course(
+        stretches=stretches,
+        history=History(history_minutes(definition), evaluated_s),
+        evaluated_until_s=evaluated_s,
+        filled_from_s=row.filled_from_s if row else evaluated_s,
+    )
+    if row is None:
+        return course
+    if row.revision_id != stretches[-1].revision_id and _series_changed(stretches):
+        course.filled_from_s = evaluated_s  # why: the new query has not been asked of the past
+    course.observed_at_s = row.observed_at_s
+    course.counted_since_s = row.counted_since_s
+    course.history.amend(minutes(session, series_id, course.history.begin_s, evaluated_s))
+    course.spending = _spending(session, course)
+    course.alerts = _alerts(session, definition)
+    course.saved_alerts = dict(course.alerts)
+    course.incidents = _incidents(session, definition)
+    return course
+
+
+def save_courses(session: Session, courses: Iterable[Course]) -> None:
+    """Where each course stands now, and each of its rules that has changed."""
+    promises, rules = [], []
+    for course in courses:
+        promises.append(_promise(course))
+        rules += [
+            _rule(course.definition.id, name, alert)
+            for name, alert in course.alerts.items()
+            if course.saved_alerts.get(name) != alert
+        ]
+        course.saved_alerts = dict(course.alerts)
+    upsert(session, PromiseRow, promises)
+    upsert(session, RuleRow, rules)
+
+
+def save_minutes(session: Session, fresh: Iterable[tuple[Course, Sequence[Slice]]]) -> None:
+    """Observed minutes of these courses; the others have no row."""
+    rows = [
+        {
+            "series_id": course.series_id,
+            "minute_at_s": each.minute_at_s,
+            "good_low": each.good_low,
+            "good_high": each.good_high,
+            "total": each.total,
+            "excluded": each.excluded,
+        }
+        for course, slices in fresh
+        for each in slices
+        if each.observed
+    ]
+    upsert(session, MinuteRow, rows)
+
+
+def minutes(session: Session, series_id: int, since_s: int, until_s: int) -> list[Slice]:
+    """The observed minutes of a series that begin in [since, until), in order."""
+    return minutes_of(session, [series_id], since_s, until_s).get(series_id, [])
+
+
+def minutes_of(
+    session: Session, series_ids: Sequence[int], since_s: int, until_s: int
+) -> dict[int, list[Slice]]:
+    """The observed minutes of each of these series; a series without any is absent."""
+    found: dict[int, list[Slice]] = {}
+    rows = session.connection().execute(
+        _MINUTES, {"series_ids": list(series_ids), "since_s": since_s, "until_s": until_s}
+    )
+    for series_id, at_s, low, high, total, excluded in rows:
+        found.setdefault(series_id, []).append(
+            Slice(minute_at_s=at_s, good_low=low, good_high=high, total=total, excluded=excluded)
+        )
+    return found
+
+
+def leaving(session: Session, course: Course, since_s: int, until_s: int) -> list[Slice]:
+    """The minutes of [since, until) as the stretches counted them that were in force."""
+    found: list[Slice] = []
+    for stretch, begin_s, end_s in _in_force(course, since_s, until_s):
+        found += minutes(session, stretch.series_id, begin_s, end_s)
+    return found
+
+
+def forget(session: Session, courses: Iterable[Course], *, before_s: int) -> None:
+    """Drops minutes older than the retention."""
+    series = {stretch.series_id for course in courses for stretch in course.stretches}
+    for series_id in sorted(series):
+        session.execute(
+            delete(MinuteRow).where(
+                MinuteRow.series_id == series_id, MinuteRow.minute_at_s < before_s
+            )
+        )
+
+
+def incident_from(row: AlertRow) -> Incident:
+    return Incident(
+        objective_id=row.objective_id,
+        tier=Tier(row.tier),
+        severity=Severity(row.severity),
+        key=row.dedup_key,
+        started_at_s=row.started_at_s,
+        told=row.told,
+        inhibited=row.inhibited,
+        stale=row.stale,
+    )
+
+
+def upsert(session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Inserts rows, or replaces those with the same key."""
+    if not rows:
+        return
+    # why not the ORM's bulk insert: it costs more than SQLite itself
+    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    keys = [column.name for column in table.__table__.primary_key]
+    insert = dialect.insert(table.__table__)
+    replaced = {name: insert.excluded[name] for name in rows[0] if name not in keys}
+    statement = insert.on_conflict_do_update(index_elements=keys, set_=replaced)
+    session.connection().execute(statement, list(rows))
+
+
+def _stretches(session: Session, definition: Definition, *, since_s: int) -> list[Stretch]:
+    rows = session.scalars(
+        select(RevisionRow)
+        .where(RevisionRow.objective_id == definition.id)
+        .order_by(RevisionRow.since_s, RevisionRow.id)
+    ).all()
+    said = definition_text(definition)
+    known = [_stretch(row, definition_from(row.definition)) for row in rows]
+    if rows and rows[-1].definition == said:
+        return known
+    row = RevisionRow(
+        objective_id=definition.id,
+        series_id=_series_id(session, definition),
+        since_s=since_s,
+        target=str(definition.objective.target),
+        definition=said,
+    )
+    session.add(row)
+    session.flush()
+    return [*known, _stretch(row, definition)]
+
+
+def _stretch(row: RevisionRow, definition: Definition) -> Stretch:
+    return Stretch(
+        since_s=row.since_s, series_id=row.series_id, revision_id=row.id, definition=definition
+    )
+
+
+def _series_id(session: Session, definition: Definition) -> int:
+    said = indicator_text(definition.objective.indicator)
+    found = session.scalar(
+        select(SeriesRow.id).where(
+            SeriesRow.objective_id == definition.id, SeriesRow.indicator == said
+        )
+    )
+    if found is not None:
+        return found
+    row = SeriesRow(objective_id=definition.id, indicator=said)
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def _series_changed(stretches: Sequence[Stretch]) -> bool:
+    return len(stretches) > 1 and stretches[-1].series_id != stretches[-2].series_id
+
+
+def _in_force(course: Course, since_s: int, until_s: int) -> Iterable[tuple[Stretch, int, int]]:
+    """Each stretch, and the part of [since, until) in which it was in force."""
+    ends_s = [*(each.since_s for each in course.stretches[1:]), until_s]
+    for stretch, end_s in zip(course.stretches, ends_s, strict=True):
+        begin_s = max(since_s, stretch.since_s)
+        if begin_s < min(end_s, until_s):
+            yield stretch, begin_s, min(end_s, until_s)
+
+
+def _spending(session: Session, course: Course) -> Spending:
+    """The sums of the period, each stretch at its own target."""
+    spending = Spending()
+    for stretch, begin_s, end_s in _in_force(
+        course, course.period_begin_s, course.evaluated_until_s
+    ):
+        low, high, total = session.execute(
+            select(
+                func.coalesce(func.sum(MinuteRow.good_low), 0),
+                func.coalesce(func.sum(MinuteRow.good_high), 0),
+                func.coalesce(func.sum(MinuteRow.total), 0),
+            ).where(
+                MinuteRow.series_id == stretch.series_id,
+                MinuteRow.minute_at_s >= begin_s,
+                MinuteRow.minute_at_s < end_s,
+            )
+        ).one()
+        whole = Slice(minute_at_s=0, good_low=int(low), good_high=int(high), total=int(total))
+        spending.add(whole, stretch.definition.objective.budget)
+    return spending
+
+
+def _alerts(session: Session, definition: Definition) -> dict[str, Alert]:
+    rows = session.scalars(select(RuleRow).where(RuleRow.objective_id == definition.id))
+    return {
+        row.rule: Alert(
+            status=Status(row.status),
+            since_s=row.since_s,
+            last_true_s=row.last_true_s,
+            stale=row.stale,
+        )
+        for row in rows
+    }
+
+
+def _incidents(session: Session, definition: Definition) -> dict[Tier, Incident]:
+    rows = session.scalars(
+        select(AlertRow).where(
+            AlertRow.objective_id == definition.id, AlertRow.resolved_at_s.is_(None)
+        )
+    )
+    return {Tier(row.tier): incident_from(row) for row in rows}
+
+
+def _promise(course: Course) -> dict[str, Any]:
+    return {
+        "objective_id": course.definition.id,
+        "active": True,
+        "revision_id": course.stretches[-1].revision_id,
+        "evaluated_until_s": course.evaluated_until_s,
+        "filled_from_s": course.filled_from_s,
+        "observed_at_s": course.observed_at_s,
+        "counted_since_s": course.counted_since_s,
+        "standing": standing_text(course.verdicts, course.spending, course.last_hour),
+    }
+
+
+def _rule(objective_id: str, rule: str, alert: Alert) -> dict[str, Any]:
+    return {
+        "objective_id": objective_id,
+        "rule": rule,
+        "status": alert.status.value,
+        "since_s": alert.since_s,
+        "last_true_s": alert.last_true_s,
+        "stale": alert.stale,
+    }
+
+
+def deactivate(session: Session, kept: Sequence[str]) -> list[AlertRow]:
+    """Objectives that are no longer promised; their open alerts are returned, to be ended."""
+    gone = PromiseRow.active & PromiseRow.objective_id.not_in(kept)
+    ids = session.scalars(select(PromiseRow.objective_id).where(gone)).all()
+    session.execute(update(PromiseRow).where(gone).values(active=False))
+    session.execute(delete(RuleRow).where(RuleRow.objective_id.in_(ids)))
+    still_open = AlertRow.objective_id.in_(ids) & AlertRow.resolved_at_s.is_(None)
+    return list(session.scalars(select(AlertRow).where(still_open)))

@@ -1,0 +1,150 @@
+"""How fresh the data are: the newest of each replica, and up to where all of it has arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from collector.query import Freshness, Replica, Selection, Window
+from collector.schema import TIERS_S
+from collector.snapshot import Snapshot
+from collector.tile_rows import held, plan, rows
+from domain.labels import Labels, labels_of, value_of
+from domain.metric import METRICS, Kind
+
+__all__ = ["freshness", "label_values", "watermark_s"]
+
+_NS = 1_000_000_000
+_LIVE_S = 60
+_RECENT_S = 300
+_TELLING = ("up", "requests_running", "ttft", "e2e", "queue")
+"""Among these is something that every source tells."""
+
+_PLACE = ("service", "replica", "role", "pool", "engine", "model", "region", "zone")
+
+
+@dataclass(slots=True)
+class _Seen:
+    """One replica: its newest data, what it last said of itself, what it is."""
+
+    newest_at_s: int = 0
+    up: tuple[int, bool] | None = None
+    labels: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, labels: Labels, at_s: int) -> None:
+        self.newest_at_s = max(self.newest_at_s, at_s)
+        for name in _PLACE:
+            if value := value_of(labels, name):
+                self.labels.setdefault(name, set()).add(value)
+
+    def replica(self) -> Replica:
+        """Of labels with several values (two models of one engine) none is its label."""
+        told = {
+            name: next(iter(values)) for name, values in self.labels.items() if len(values) == 1
+        }
+        return Replica(
+            labels=labels_of(told),
+            last_seen_at_s=self.newest_at_s,
+            up=None if self.up is None else self.up[1],
+        )
+
+
+def freshness(snapshot: Snapshot, window: Window) -> list[Freshness]:
+    """Every service that the store knows, the newest of its data in the window, its replicas."""
+    seen: dict[str, dict[str, _Seen]] = {
+        value_of(labels, "service"): {} for labels in snapshot.labels.by_id.values()
+    }
+    for metric in _TELLING:
+        for labels, at_s, up in _told(snapshot, metric, window):
+            replicas = seen[value_of(labels, "service")]
+            each = replicas.setdefault(value_of(labels, "replica"), _Seen())
+            each.add(labels, at_s)
+            if up is not None and (each.up is None or at_s >= each.up[0]):
+                each.up = (at_s, up)
+    return [
+        Freshness(
+            service=service,
+            newest_at_s=max((each.newest_at_s for each in replicas.values()), default=None),
+            replicas=[
+                each.replica()
+                for name, each in sorted(replicas.items())
+                if name or len(replicas) == 1
+            ],
+        )
+        for service, replicas in sorted(seen.items())
+        if service
+    ]
+
+
+def _told(
+    snapshot: Snapshot, metric: str, window: Window
+) -> Iterator[tuple[Labels, int, bool | None]]:
+    """Labels and instant of what was told, and whether it said that it is up."""
+    by_id = snapshot.labels.by_id
+    for part, coarsest_s in _by_age(window):
+        asked = Selection(window=part)
+        tiles = plan(snapshot, metric, asked, coarsest_s=coarsest_s, sift=False)
+        if METRICS[metric].kind is Kind.LATENCY:
+            for _, at_s, series_id in held(snapshot, tiles):
+                yield by_id[series_id], at_s, None
+            continue
+        for _, (_, series_id, _, _, _, _, last, last_at_ns) in rows(snapshot, tiles):
+            yield by_id[series_id], last_at_ns // _NS, last >= 1 if metric == "up" else None
+
+
+def _by_age(window: Window) -> list[tuple[Window, int]]:
+    """The recent part to ten seconds; of the rest a tile's start is near enough."""
+    middle_s = max(window.since_s, window.until_s - _RECENT_S)
+    recent = (Window(since_s=middle_s, until_s=window.until_s), TIERS_S[0])
+    if middle_s == window.since_s:
+        return [recent]
+    return [(Window(since_s=window.since_s, until_s=middle_s), TIERS_S[-1]), recent]
+
+
+def label_values(snapshot: Snapshot, name: str, window: Window) -> list[str]:
+    """The values a label took in the window, sorted."""
+    labels = snapshot.labels.by_id
+    open_values = {value for own in labels.values() if (value := value_of(own, name))}
+    found: set[str] = set()
+    for metric in (*_TELLING, *(each for each in METRICS if each not in _TELLING)):
+        if open_values <= found:
+            break
+        asked = plan(snapshot, metric, Selection(window=window), sift=False)
+        for _, _, series_id in held(snapshot, asked):
+            if value := value_of(labels[series_id], name):
+                found.add(value)
+    return sorted(found)
+
+
+def watermark_s(snapshot: Snapshot, *, now_s: float) -> int | None:
+    """The oldest of the last readings of all pages that still answer, or the newest data.
+
+    Spans have no heartbeat: where there are only spans, their newest end is all that is known.
+    A page that said nothing for a minute is no longer waited for.
+    """
+    newest_s = min(_newest_s(snapshot), int(now_s))
+    if newest_s <= 0:
+        return None
+    last_ns = snapshot.rows(
+        f"SELECT max(last_at_ns) FROM number_{TIERS_S[0]}"  # noqa: S608 - names of ours
+        " WHERE metric = ? AND at_s >= ? GROUP BY series_id",
+        (METRICS["up"].number, newest_s - _LIVE_S - TIERS_S[0]),
+    )
+    live_s: list[int] = [at_ns // _NS for (at_ns,) in last_ns if at_ns // _NS >= newest_s - _LIVE_S]
+    return min([newest_s, *live_s])
+
+
+def _newest_s(snapshot: Snapshot) -> int:
+    """The newest instant of which anything is known."""
+    for tier_s in TIERS_S:
+        newest = [0]
+        for metric in METRICS.values():
+            table = "histogram" if metric.kind is Kind.LATENCY else "number"
+            ((at_s,),) = snapshot.rows(
+                f"SELECT max(at_s) FROM {table}_{tier_s} WHERE metric = ?",  # noqa: S608 - names of ours
+                (metric.number,),
+            )
+            newest.append(at_s or 0)
+        if max(newest):
+            return max(newest)
+    return 0

@@ -1,0 +1,166 @@
+"""The query door's hinge: every question of `collector.query.Reader`, each in one read transaction."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import overload
+
+from collector import breakdown, liveness, readings, request_rows, slices
+from collector.cover import Piece
+from collector.edges import decided_around
+from collector.minute_values import MinuteValues
+from collector.query import Freshness, Numbers, Point, Selection, Series, Stages, Window
+from collector.request_rows import Segments
+from collector.snapshot import Snapshots
+from collector.store import Store
+from collector.tile_rows import Gathered, gather, plan
+from domain.errors import InputError
+from domain.labels import Labels, value_of
+from domain.metric import COUNTERS, GAUGES, LATENCIES
+from domain.objective import Indicator
+from domain.request import Request
+from domain.slice import Slice
+
+__all__ = ["StoreReader"]
+
+
+class StoreReader:
+    """Reads a store, also one that another process writes. Many threads may ask at once."""
+
+    def __init__(
+        self, store: Path | Store, *, connections: int = 4, now: Callable[[], float] = time.time
+    ) -> None:
+        path = store.path if isinstance(store, Store) else store
+        self._snapshots = Snapshots(path, connections=connections)
+        self._segments = Segments()
+        self._values = MinuteValues(self._segments)
+        self._now = now
+
+    def close(self) -> None:
+        self._snapshots.close()
+
+    def latency(self, metric: str, selection: Selection) -> list[Series]:
+        _check(metric, LATENCIES)
+        with self._snapshots.open() as snapshot:
+            asked = plan(snapshot, metric, selection)
+            names, group_of = readings.groups(asked.series, selection.by)
+            found, seen = gather(snapshot, asked, group_of)
+            sources: defaultdict[int, set[str]] = defaultdict(set)
+            for number in seen:
+                sources[group_of[number]].add(value_of(asked.series[number], "source"))
+            points: defaultdict[int, list[tuple[Piece, Gathered]]] = defaultdict(list)
+            for (group, step), tiles in sorted(found.items(), key=lambda item: item[0]):
+                points[group].append((asked.steps[step], tiles))
+            return [
+                Series(
+                    labels=names[group],
+                    points=_Points(points[group]),
+                    sources=frozenset(sources[group]),
+                )
+                for group in sorted(points)
+            ]
+
+    def numbers(self, metric: str, selection: Selection) -> list[Numbers]:
+        _check(metric, GAUGES + COUNTERS)
+        with self._snapshots.open() as snapshot:
+            return readings.numbers(snapshot, metric, selection)
+
+    def stages(self, selection: Selection) -> list[Stages]:
+        with self._snapshots.open() as snapshot:
+            return breakdown.stages(snapshot, selection)
+
+    def requests(
+        self, window: Window, *, where: Labels = (), limit: int = 100, slowest_by: str | None = None
+    ) -> list[Request]:
+        with self._snapshots.open() as snapshot:
+            if slowest_by is None:
+                return request_rows.newest(snapshot, self._segments, window, where, limit)
+            return request_rows.slowest(
+                snapshot, self._segments, window, where, limit, order=slowest_by
+            )
+
+    def request(self, trace_id: bytes) -> Request | None:
+        with self._snapshots.open() as snapshot:
+            return request_rows.of_trace(snapshot, self._segments, trace_id)
+
+    def slices(self, indicator: Indicator, window: Window) -> list[Slice]:
+        with self._snapshots.open() as snapshot:
+            return slices.minutes(snapshot, self._values, indicator, window)
+
+    def edges_around(
+        self, indicator: Indicator, window: Window
+    ) -> tuple[Fraction, Fraction] | None:
+        found = self.latency(indicator.metric, Selection(window=window, where=indicator.where))
+        distributions = [point.distribution for each in found for point in each.points]
+        return decided_around(distributions, indicator.threshold_s)
+
+    def label_values(self, name: str, window: Window) -> list[str]:
+        with self._snapshots.open() as snapshot:
+            return liveness.label_values(snapshot, name, window)
+
+    def freshness(self, window: Window) -> list[Freshness]:
+        with self._snapshots.open() as snapshot:
+            return liveness.freshness(snapshot, window)
+
+    def watermark_s(self) -> int | None:
+        with self._snapshots.open() as snapshot:
+            return liveness.watermark_s(snapshot, now_s=self._now())
+
+    def health(self) -> Mapping[str, float]:
+        with self._snapshots.open() as snapshot:
+            found = {name: float(value) for name, value in snapshot.rows("SELECT * FROM counts")}
+            found["store_bytes"] = float(self._snapshots.path.stat().st_size)
+            for name, table in (
+                ("series", "series"),
+                ("dirty_tiles", "dirty"),
+                ("segments", "segment"),
+            ):
+                ((count,),) = snapshot.rows(f"SELECT count(*) FROM {table}")  # noqa: S608 - ours
+                found[name] = float(count)
+            return found
+
+    def export(self, window: Window, *, where: Labels = ()) -> Iterator[Request]:
+        with self._snapshots.open() as snapshot:
+            yield from request_rows.streamed(snapshot, self._segments, window, where)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Points(Sequence[Point]):
+    """The steps of a series. A distribution is made when it is looked at: thousands would be dense."""
+
+    steps: Sequence[tuple[Piece, Gathered]]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @overload
+    def __getitem__(self, index: int) -> Point: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Point]: ...
+    def __getitem__(self, index: int | slice) -> Point | list[Point]:
+        if isinstance(index, slice):
+            return [_point(*step) for step in self.steps[index]]
+        return _point(*self.steps[index])
+
+
+def _point(step: Piece, tiles: Gathered) -> Point:
+    return Point(
+        since_s=step.since_s,
+        until_s=step.until_s,
+        distribution=tiles.distribution(),
+        failed=tiles.failed,
+    )
+
+
+def _check(metric: str, known: Sequence[str]) -> None:
+    if metric not in known:
+        raise InputError(
+            f"{metric!r} is not known here",
+            where="metric",
+            remedy=f"Use one of {', '.join(known)}.",
+        )

@@ -1,0 +1,299 @@
+"""Rows of tiles for a question: fetched by the fewest, sifted by source, and added up.
+
+Blobs of one step and group are gathered and decoded together, by one count over their words.
+Memory is bounded by the answer: `_ROOM_BYTES` a step, group and side, however long the window is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from collector import words
+from collector.cover import Kept, Piece, TileRange, pieces, ranges
+from collector.precedence import NEAR_S, Precedence, Tile, contested
+from collector.query import Selection
+from collector.schema import TIERS_S
+from collector.snapshot import Snapshot
+from domain.distribution import Distribution
+from domain.grid import Cells
+from domain.labels import Labels, value_of
+from domain.metric import METRICS, Kind
+
+__all__ = ["Gathered", "Plan", "gather", "held", "plan", "rows"]
+
+_ROOM_BYTES = 64 * 1024
+_HISTOGRAM = "n, failed, sum_ns, exact, low, high"
+_NUMBER = "n, sum, low, high, last, last_at_ns"
+_NS = 1_000_000_000
+
+_AT, _SERIES = itemgetter(0), itemgetter(1)
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which tiles and series answer a question."""
+
+    metric: str
+    steps: Sequence[Piece]
+    tiles: Sequence[TileRange]
+    kept: Kept
+    series: Mapping[int, Labels]
+    judge: Precedence | None
+
+    @property
+    def ratio(self) -> bool:
+        return METRICS[self.metric].kind is Kind.RATIO
+
+    def step_of(self) -> Callable[[int], int]:
+        """The place of the step that a tile belongs to."""
+        return _StepOf(self.steps)
+
+
+class _Side:
+    """Blobs that wait to be decoded together; what has grown long is decoded and kept as counts."""
+
+    __slots__ = ("_blobs", "_counts", "_room")
+
+    def __init__(self) -> None:
+        self._blobs: list[bytes] = []
+        self._counts: Cells | None = None
+        self._room = _ROOM_BYTES
+
+    @property
+    def empty(self) -> bool:
+        return not self._blobs and self._counts is None
+
+    def add(self, blob: bytes) -> None:
+        if not blob:
+            return
+        self._blobs.append(blob)
+        self._room -= len(blob)
+        if self._room < 0:
+            self._counts = self.cells()
+            self._blobs.clear()
+            self._room = _ROOM_BYTES
+
+    def cells(self) -> Cells:
+        counts = words.decode(self._blobs)
+        return counts if self._counts is None else counts + self._counts
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Tiles of one step and group, added up."""
+
+    n: int = 0
+    failed: int = 0
+    sum_ns: int | None = 0
+    exact: _Side = field(default_factory=_Side)
+    low: _Side = field(default_factory=_Side)
+    high: _Side = field(default_factory=_Side)
+
+    def add(self, n: int, failed: int, sum_ns: int | None, *blobs: bytes) -> None:
+        """One tile."""
+        self.n += n
+        self.failed += failed
+        self.sum_ns = None if sum_ns is None or self.sum_ns is None else self.sum_ns + sum_ns
+        exact, low, high = blobs
+        if exact:
+            self.exact.add(exact)
+        if low or high:
+            self.low.add(low)
+            self.high.add(high)
+
+    def add_all(self, rows: Iterable[Row]) -> None:
+        """Many tiles: column by column, which is several times faster."""
+        _, _, n, failed, sums_ns, exact, low, high = zip(*rows, strict=True)
+        self.n += sum(n)
+        self.failed += sum(failed)
+        known = self.sum_ns is not None and None not in sums_ns
+        self.sum_ns = (self.sum_ns or 0) + sum(sums_ns) if known else None
+        self.exact.add(b"".join(exact))
+        if any(low) or any(high):
+            self.low.add(b"".join(low))
+            self.high.add(b"".join(high))
+
+    def distribution(self) -> Distribution:
+        exact = self.exact.cells()
+        sum_s = None if self.sum_ns is None else self.sum_ns / _NS
+        if self.low.empty and self.high.empty:
+            return Distribution(exact, exact, exact=True, sum_s=sum_s)
+        return Distribution(
+            exact + self.low.cells(), exact + self.high.cells(), exact=False, sum_s=sum_s
+        )
+
+
+def plan(
+    snapshot: Snapshot,
+    metric: str,
+    asked: Selection,
+    *,
+    coarsest_s: int = TIERS_S[-1],
+    sift: bool = True,
+) -> Plan:
+    """How to answer: which tiles to read, and (unless all are asked for) whom to believe."""
+    number = METRICS[metric].number
+    since_s, until_s = asked.window.since_s, asked.window.until_s
+    kept = snapshot.kept(number, since_s, until_s)
+    steps = pieces(since_s, until_s, asked.step_s, kept)
+    tiles = ranges(steps, kept, coarsest_s=coarsest_s)
+    labels = snapshot.labels
+    series = {number: labels.by_id[number] for number in labels.matching(asked.where)}
+    judge = None
+    if sift and not value_of(asked.where, "source") and (places := contested(series)):
+        judge = Precedence(places, _held_by_better(snapshot, metric, tiles, kept, places))
+    return Plan(metric, steps, tiles, kept, series, judge)
+
+
+def rows(snapshot: Snapshot, asked: Plan) -> Iterator[tuple[int, Row]]:
+    """Tier and row (at_s, series_id, and the columns of its kind) of each tile that is believed."""
+    for tier_s, chunk in _believed(snapshot, asked):
+        for row in chunk:
+            yield tier_s, row
+
+
+def held(snapshot: Snapshot, asked: Plan) -> Iterator[Tile]:
+    """Which tiles of these series hold anything: tier, at_s, series_id."""
+    yield from _held(snapshot, asked.metric, asked.tiles, asked.series.keys())
+
+
+def gather(
+    snapshot: Snapshot, asked: Plan, group_of: Mapping[int, int]
+) -> tuple[dict[tuple[int, int], Gathered], set[int]]:
+    """Histograms by (group, step), and the series that they came from."""
+    steps: defaultdict[int, defaultdict[int, Gathered]] = defaultdict(lambda: defaultdict(Gathered))
+    seen: set[int] = set()
+    step_of = asked.step_of()
+    single = len(set(group_of.values())) == 1
+    for _, chunk in _believed(snapshot, asked):
+        seen.update(map(_SERIES, chunk))
+        for at_s, tiles in groupby(chunk, _AT):
+            into = steps[step_of(at_s)]
+            if single:
+                into[0].add_all(tiles)
+                continue
+            for _, series_id, *told in tiles:
+                into[group_of[series_id]].add(*told)
+    return {
+        (group, step): tiles for step, found in steps.items() for group, tiles in found.items()
+    }, seen
+
+
+def _believed(snapshot: Snapshot, asked: Plan) -> Iterator[tuple[int, list[Row]]]:
+    """Rows by tier, those of other series and of sources that give way left out."""
+    columns = _HISTOGRAM if METRICS[asked.metric].kind is Kind.LATENCY else _NUMBER
+    series, judge = asked.series, asked.judge
+    every = len(series) == len(snapshot.labels.by_id)
+    for tier_s, chunk in _fetch(snapshot, asked.metric, asked.tiles, series.keys(), columns):
+        if judge is not None:
+            believes = judge.believes
+            kept = [r for r in chunk if r[1] in series and believes(tier_s, r[0], r[1])]
+        else:
+            kept = chunk if every else [row for row in chunk if row[1] in series]
+        if kept:
+            yield tier_s, kept
+
+
+class _StepOf:
+    """The step that a tile belongs to; tiles come nearly in order, so the last one is tried first."""
+
+    def __init__(self, steps: Sequence[Piece]) -> None:
+        self._steps = steps
+        self._index = 0
+
+    def __call__(self, at_s: int) -> int:
+        step = self._steps[self._index]
+        if not step.since_s <= at_s < step.until_s:
+            self._index = self._find(at_s)
+        return self._index
+
+    def _find(self, at_s: int) -> int:
+        low, high = 0, len(self._steps) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._steps[middle].since_s <= at_s:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+
+def _table(metric: str) -> str:
+    return "histogram" if METRICS[metric].kind is Kind.LATENCY else "number"
+
+
+def _held_by_better(
+    snapshot: Snapshot,
+    metric: str,
+    tiles: Sequence[TileRange],
+    kept: Kept,
+    places: Mapping[int, tuple[str, int]],
+) -> Iterator[Tile]:
+    """Tiles of series that are not their service's last resort, a minute beyond the fine tiles too."""
+    worst: dict[str, int] = {}
+    for service, rank in places.values():
+        worst[service] = max(rank, worst.get(service, 0))
+    better = {number for number, (service, rank) in places.items() if rank < worst[service]}
+    yield from _held(snapshot, metric, tiles, better)
+    near = [
+        piece
+        for run in tiles
+        if run.tier_s <= NEAR_S
+        for piece in (
+            Piece(run.since_s - NEAR_S, run.since_s),
+            Piece(run.until_s, run.until_s + NEAR_S),
+        )
+    ]
+    yield from _held(snapshot, metric, ranges(near, kept, coarsest_s=NEAR_S), better)
+
+
+def _held(
+    snapshot: Snapshot, metric: str, tiles: Sequence[TileRange], series: Iterable[int]
+) -> Iterator[Tile]:
+    wanted = frozenset(series)
+    for tier_s, chunk in _fetch(snapshot, metric, tiles, wanted, ""):
+        for at_s, series_id in chunk:
+            if series_id in wanted:
+                yield tier_s, at_s, series_id
+
+
+def _fetch(
+    snapshot: Snapshot,
+    metric: str,
+    tiles: Sequence[TileRange],
+    series: Iterable[int],
+    columns: str,
+) -> Iterator[tuple[int, list[Row]]]:
+    """Rows by tier: one seek per tile and series where those are few, else a scan of the range."""
+    wanted = sorted(series)
+    if not wanted:
+        return
+    number, name = METRICS[metric].number, _table(metric)
+    asked = f"at_s, series_id{', ' if columns else ''}{columns}"
+    seek = 2 * len(wanted) <= len(snapshot.labels.by_id)
+    by_tier: dict[int, list[int]] = {}
+    for run in tiles:
+        if seek:
+            starts = range(run.since_s, run.until_s, run.tier_s)
+            by_tier.setdefault(run.tier_s, []).extend(starts)
+        else:
+            sql = f"SELECT {asked} FROM {name}_{run.tier_s} WHERE metric = ? AND at_s >= ? AND at_s < ?"  # noqa: S608 - names of ours
+            for chunk in snapshot.stream(sql, (number, run.since_s, run.until_s)):
+                yield run.tier_s, chunk
+    for tier_s, starts_s in by_tier.items():
+        sql = (
+            f"SELECT {asked} FROM json_each(?) AS t CROSS JOIN json_each(?) AS s"  # noqa: S608 - names of ours
+            f" CROSS JOIN {name}_{tier_s}"
+            " WHERE metric = ? AND at_s = t.value AND series_id = s.value"
+        )
+        parameters = (json.dumps(starts_s), json.dumps(wanted), number)
+        for chunk in snapshot.stream(sql, parameters):
+            yield tier_s, chunk

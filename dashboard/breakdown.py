@@ -1,0 +1,162 @@
+"""A service by replica, model, role or region: one row each, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dash import html
+from dash.development.base_component import Component
+
+from collector.query import NumberPoint, Reader, Replica, Selection, Stages, Window
+from dashboard.measure import P50, P99
+from dashboard.parts import Cell, badge, link, name_text, quiet, stage_bar, table
+from dashboard.quantity import NOTHING, age, count, percent, quantile_text, rate
+from dashboard.stages import compare, guilty_text
+from dashboard.theme import State
+from dashboard.url import View
+from dashboard.viewer import Viewer
+from domain.labels import value_of
+
+__all__ = ["breakdown"]
+
+MOST_ROWS = 25
+STALE_S = 120
+_GAUGES = ("requests_running", "requests_waiting", "kv_cache_usage")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """One row: what is known of one value of a label."""
+
+    name: str
+    now: Stages | None
+    before: Stages | None
+    replica: Replica | None
+    gauges: Mapping[str, NumberPoint]
+
+    @property
+    def badness(self) -> tuple[bool, float, int]:
+        """Down first, then slow, then with much unfinished."""
+        found = self.now.ttft.quantile(P99) if self.now is not None else None
+        unfinished = self.now.flow.unfinished if self.now is not None else None
+        down = self.replica is not None and self.replica.up is False
+        return (down, found.high_s if found is not None else 0.0, unfinished or 0)
+
+
+def breakdown(
+    reader: Reader, selection: Selection, view: View, viewer: Viewer
+) -> list[Component]:
+    """The table, and how many rows it leaves out."""
+    by = view.by or "replica"
+    groups = _groups(reader, selection, view, by)
+    heading = html.H2(f"By {by}")
+    if not groups:
+        return [heading, html.P(quiet(f"No {by} was heard in this window."))]
+    worst = sorted(groups, key=lambda group: group.badness, reverse=True)
+    window = selection.window
+    columns = (
+        by.capitalize(),
+        *(("Up",) if by == "replica" else ()),
+        "Requests",
+        "TTFT P50",
+        "TTFT P99",
+        "E2E P99",
+        "Where the time goes",
+        "Running",
+        "Waiting",
+        "KV cache",
+        "Started − finished",
+    )
+    rows = [_row(group, by, window, view, viewer) for group in worst[:MOST_ROWS]]
+    parts: list[Component] = [heading, table(f"By {by}, worst first", columns, rows)]
+    if len(worst) > MOST_ROWS:
+        parts.append(html.P(quiet(f"and {len(worst) - MOST_ROWS} more that do better")))
+    return parts
+
+
+def _groups(reader: Reader, selection: Selection, view: View, by: str) -> list[_Group]:
+    window = selection.window
+    length_s = window.until_s - window.since_s
+    earlier = Window(since_s=window.since_s - length_s, until_s=window.since_s)
+    now = _stages(reader, Selection(window=window, where=selection.where, by=(by,)), by)
+    before = _stages(reader, Selection(window=earlier, where=selection.where, by=(by,)), by)
+    gauges = {name: _last(reader, name, selection, by) for name in _GAUGES}
+    replicas = _replicas(reader, view, window) if by == "replica" else {}
+    names = {*now, *replicas, *(name for each in gauges.values() for name in each)} - {""}
+    return [
+        _Group(
+            name=name,
+            now=now.get(name),
+            before=before.get(name),
+            replica=replicas.get(name),
+            gauges={gauge: each[name] for gauge, each in gauges.items() if name in each},
+        )
+        for name in names
+    ]
+
+
+def _stages(reader: Reader, selection: Selection, by: str) -> Mapping[str, Stages]:
+    return {value_of(each.labels, by): each for each in reader.stages(selection)}
+
+
+def _last(reader: Reader, gauge: str, selection: Selection, by: str) -> dict[str, NumberPoint]:
+    asked = Selection(window=selection.window, where=selection.where, by=(by,))
+    found = reader.numbers(gauge, asked)
+    return {value_of(each.labels, by): each.points[-1] for each in found if each.points}
+
+
+def _replicas(reader: Reader, view: View, window: Window) -> dict[str, Replica]:
+    wanted = dict(view.where)
+    return {
+        value_of(replica.labels, "replica"): replica
+        for each in reader.freshness(window)
+        if each.service == view.service
+        for replica in each.replicas
+        if all(
+            value_of(replica.labels, name) == value
+            for name, value in wanted.items()
+            if name != "service" and value_of(replica.labels, name)
+        )
+    }
+
+
+def _row(group: _Group, by: str, window: Window, view: View, viewer: Viewer) -> list[Cell]:
+    now = group.now
+    rows = compare(now, group.before) if now is not None else []
+    bar = html.Div([stage_bar(rows), quiet(guilty_text(rows))], className="stages")
+    ttft = now.ttft if now is not None else None
+    return [
+        Cell(link(name_text(group.name), viewer.href(view.only(by, group.name)))),
+        *([Cell(_up(group.replica, viewer))] if by == "replica" else []),
+        Cell(rate(_per_s(now, window)), number=True),
+        Cell(quantile_text(ttft, P50), number=True),
+        Cell(quantile_text(ttft, P99), number=True),
+        Cell(quantile_text(now.e2e if now is not None else None, P99), number=True),
+        Cell(bar if rows else quiet(NOTHING), broad=True),
+        *(Cell(_gauge(group, name), number=True) for name in _GAUGES),
+        Cell(count(now.flow.unfinished if now is not None else None), number=True),
+    ]
+
+
+def _per_s(now: Stages | None, window: Window) -> float | None:
+    if now is None:
+        return None
+    finished = now.flow.finished if now.flow.finished is not None else now.e2e.n or now.ttft.n
+    return finished / (window.until_s - window.since_s)
+
+
+def _gauge(group: _Group, name: str) -> str:
+    point = group.gauges.get(name)
+    if point is None:
+        return NOTHING
+    return percent(point.last) if name == "kv_cache_usage" else count(point.last)
+
+
+def _up(replica: Replica | None, viewer: Viewer) -> Component | Sequence[Component]:
+    if replica is None or replica.up is None:
+        return quiet("nobody asks")
+    silent_s = viewer.now_s - replica.last_seen_at_s
+    if silent_s > STALE_S:
+        return [badge(State.NOT_OBSERVED, word=f"silent {age(silent_s)}")]
+    return [badge(State.HEALTHY if replica.up else State.PAGE, word="up" if replica.up else "down")]

@@ -1,0 +1,195 @@
+"""The charts of the service page: each with its sentence and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from dash import html
+from dash.development.base_component import Component
+
+from alerts.ledger import Standing
+from collector.query import Reader, Selection, Window
+from dashboard.figures import Figure, Frame, Mark, Threshold, chart
+from dashboard.measure import (
+    MOST_LINES,
+    Curve,
+    curves,
+    drawn,
+    stage_lines,
+)
+from dashboard.minutes import stretches
+from dashboard.parts import Cell, quiet, table
+from dashboard.quantity import NOTHING, seconds, seconds_range
+from dashboard.stages import StageRow, guilty_text, stage_word
+from dashboard.url import View
+from dashboard.viewer import Viewer
+from domain.objective import Indicator
+from domain.request import Stage
+from domain.slice import MINUTE_S, SliceState
+
+__all__ = ["CHARTS", "chart_regions", "stack_regions"]
+
+CHARTS = {
+    "ttft": ("Time to first token", "TTFT"),
+    "itl": ("Between tokens", "ITL"),
+    "tpot": ("Per output token", "TPOT"),
+    "e2e": ("To the last token", "E2E"),
+}
+RANGE_WORD = "range: the engine's buckets do not say more"
+MOST_ROWS = 30
+MOST_MARKS = 40
+_UNSETTLED_S = 120
+"""Minutes this young may still be observed: their sources have not all reported."""
+
+
+def chart_regions(
+    reader: Reader, selection: Selection, standings: Sequence[Standing], view: View, viewer: Viewer
+) -> tuple[dict[str, Figure], dict[str, Any]]:
+    """Four figures, and what stands around them."""
+    frame = _frame(selection.window, view, viewer)
+    marks = _marks(reader, selection, viewer)
+    figures: dict[str, Figure] = {}
+    regions: dict[str, Any] = {}
+    for metric in CHARTS:
+        found = curves(reader, metric, selection, view.by)
+        threshold = _threshold(standings, metric)
+        figures[metric] = _figure(found, frame, threshold, marks, viewer)
+        regions[f"caption-{metric}"] = _caption(metric, found, threshold, view)
+        regions[f"table-{metric}"] = _table(metric, found, viewer)
+    return figures, regions
+
+
+def stack_regions(
+    reader: Reader, selection: Selection, rows: Sequence[StageRow], view: View, viewer: Viewer
+) -> tuple[dict[str, Figure], dict[str, Any]]:
+    """Mean seconds per stage over time."""
+    lines = stage_lines(reader, selection, Stage, viewer)
+    frame = _frame(selection.window, view, viewer)
+    marks = _marks(reader, selection, viewer)
+    figure = chart(lines, [], frame=frame, marks=marks)
+    told = guilty_text(rows)
+    sentence = f"Mean time per stage; {told}." if rows else "No stage was measured."
+    body = [
+        [Cell(stage_word(row.stage)), Cell(seconds(row.now_s), number=True)] for row in rows
+    ]
+    return {"stack": figure}, {
+        "caption-stack": [html.H3("Stages over time"), html.P(sentence, className="quiet")],
+        "table-stack": table("Mean per stage", ("Stage", "Mean"), body),
+    }
+
+
+def _frame(window: Window, view: View, viewer: Viewer) -> Frame:
+    ends = viewer.axis_ms(np.array([window.since_s, window.until_s], np.float64))
+    return Frame(
+        since_ms=float(ends[0]),
+        until_ms=float(ends[1]),
+        zone=viewer.offset_word(),
+        zoom=view.link(),
+    )
+
+
+def _figure(
+    found: Mapping[str, Curve],
+    frame: Frame,
+    threshold: Threshold | None,
+    marks: Sequence[Mark],
+    viewer: Viewer,
+) -> Figure:
+    lines, bands = [], []
+    for rank, (name, each) in enumerate(found.items()):
+        more_lines, more_bands = drawn(each, viewer, name=name, rank=rank)
+        lines += more_lines
+        bands += more_bands
+    return chart(lines, bands, frame=frame, threshold=threshold, marks=marks)
+
+
+def _threshold(standings: Sequence[Standing], metric: str) -> Threshold | None:
+    """The tightest promise about a metric."""
+    indicators = [each.objective for each in standings if each.objective.indicator.metric == metric]
+    if not indicators:
+        return None
+    tightest = min(indicators, key=lambda each: each.indicator.threshold_s)
+    value_s = float(tightest.indicator.threshold_s)
+    return Threshold(value=value_s, label=f"promise {seconds(value_s)}")
+
+
+def _marks(reader: Reader, selection: Selection, viewer: Viewer) -> list[Mark]:
+    """Stretches without values, and why they have none."""
+    window = selection.window
+    since_s = window.since_s // MINUTE_S * MINUTE_S
+    until_s = min(window.until_s, viewer.now_s - _UNSETTLED_S) // MINUTE_S * MINUTE_S
+    if until_s <= since_s:
+        return []
+    indicator = Indicator(metric="ttft", threshold_s=Fraction(1), where=selection.where)
+    slices = reader.slices(indicator, Window(since_s=since_s, until_s=until_s))
+    longest = sorted(stretches(slices), key=lambda each: each[1] - each[2])[:MOST_MARKS]
+    return [_mark(state, begin_s, end_s, viewer) for state, begin_s, end_s in longest]
+
+
+def _mark(state: SliceState, since_s: int, until_s: int, viewer: Viewer) -> Mark:
+    ends = viewer.axis_ms(np.array([since_s, until_s], np.float64))
+    return Mark(
+        since_ms=float(ends[0]),
+        until_ms=float(ends[1]),
+        label=state.value,
+        hatched=state is SliceState.NOT_OBSERVED,
+    )
+
+
+def _caption(
+    metric: str, found: Mapping[str, Curve], threshold: Threshold | None, view: View
+) -> list[Component]:
+    title, short = CHARTS[metric]
+    told = [f"{name} {_newest(each)}" for name, each in list(found.items())[:3]]
+    coarse = any(np.isnan(each.value_s[~np.isnan(each.low_s)]).any() for each in found.values())
+    parts = [", ".join(told)] if any(_known(each) for each in found.values()) else ["no values"]
+    if view.by and len(found) >= MOST_LINES:
+        parts.append(f"P99 of the {MOST_LINES} worst by {view.by}")
+    elif view.by:
+        parts.append(f"P99 by {view.by}")
+    if threshold is not None:
+        parts.append(threshold.label)
+    if coarse:
+        parts.append(RANGE_WORD)
+    return [
+        html.H3([title, " ", html.Abbr(short)]),
+        html.P([html.Span(part) for part in parts], className="quiet dots"),
+    ]
+
+
+def _known(found: Curve) -> bool:
+    return bool((~np.isnan(found.low_s)).any())
+
+
+def _newest(found: Curve) -> str:
+    known = np.flatnonzero(~np.isnan(found.low_s))
+    return _text(found, int(known[-1])) if len(known) else NOTHING
+
+
+def _text(found: Curve, place: int) -> str:
+    if not np.isnan(found.value_s[place]):
+        return seconds(float(found.value_s[place]))
+    if np.isnan(found.low_s[place]):
+        return NOTHING
+    return seconds_range(float(found.low_s[place]), float(found.high_s[place]))
+
+
+def _table(metric: str, found: Mapping[str, Curve], viewer: Viewer) -> Component:
+    """The newest steps that have values, newest first."""
+    if not found:
+        return html.P(quiet("no values"))
+    any_curve = next(iter(found.values()))
+    known = np.logical_or.reduce([~np.isnan(each.low_s) for each in found.values()])
+    places = np.flatnonzero(known)[::-1][:MOST_ROWS]
+    rows = [
+        [
+            Cell(viewer.clock(int(any_curve.since_s[place]), seconds=True)),
+            *(Cell(_text(each, int(place)), number=True) for each in found.values()),
+        ]
+        for place in places
+    ]
+    caption = f"{CHARTS[metric][1]}, the newest {len(rows)} of {int(known.sum())} steps"
+    return table(caption, ("From", *found), rows, hidden_caption=False)

@@ -1,0 +1,241 @@
+"""The fleet page: every promise, worst first, and the services beneath."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from alerts.ledger import Ledger, Standing
+from collector.query import Freshness, Reader, Selection, Stages, Window
+from dashboard.content import Content
+from dashboard.frame import SPOKEN_WHEN_CHANGED, common_regions, frame, region, tab_title
+from dashboard.measure import P50, P99
+from dashboard.parts import Cell, empty, link, name_text, quiet, stage_bar, table
+from dashboard.promises import promise_table, summary, worst_first
+from dashboard.quantity import NOTHING, age, count, quantile_text, rate, window_text
+from dashboard.stages import compare, guilty_text
+from dashboard.url import View
+from dashboard.viewer import Viewer
+from domain.labels import value_of
+
+__all__ = ["content", "page"]
+
+STALE_S = 120
+"""A replica that has been silent for longer is not called up."""
+
+MOST_SERVICES = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Service:
+    """What is known of one service in the window and in the one before."""
+
+    name: str
+    freshness: Freshness | None
+    now: Stages | None
+    before: Stages | None
+
+    @property
+    def p99_s(self) -> float:
+        found = self.now.ttft.quantile(P99) if self.now is not None else None
+        return found.high_s if found is not None else 0.0
+
+
+def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Content:
+    """The page at one instant."""
+    window = view.window(viewer.now_s)
+    all_standings = ledger.standings()
+    standings = [each for each in all_standings if _found(each.objective.name, view)]
+    services = [each for each in _services(reader, window) if _found(each.name, view)]
+    states = {each.objective.name: each.state for each in worst_first(all_standings)}
+    ages = [each.freshness.newest_at_s for each in services if each.freshness is not None]
+    newest_at_s = max((at_s for at_s in ages if at_s is not None), default=None)
+    return Content(
+        title=tab_title(states),
+        regions=common_regions(
+            view, viewer, newest_at_s=newest_at_s, title=tab_title(states)
+        )
+        | {
+            "state": _headline(all_standings),
+            "promises": _promises(standings, reader, view, viewer),
+            "services": _service_table(services, window, view, viewer),
+        },
+    )
+
+
+def page(view: View, shown: Content) -> list[Component]:
+    """The page with its content; a refresh fills its regions in place."""
+    heading = html.Div(
+        [
+            html.H2("Services", id="services-title"),
+            html.Div(
+                [
+                    html.Label("Find", htmlFor="find", className="unseen"),
+                    dcc.Input(
+                        id="find",
+                        type="search",
+                        placeholder="Find a promise or service  /",
+                        value=view.find,
+                        debounce=0.3,
+                        maxLength=100,
+                        autoComplete="off",
+                    ),
+                ],
+                className="find",
+            ),
+        ],
+        className="heading",
+    )
+    return frame(
+        view,
+        shown,
+        [
+            html.H1("Fleet", className="unseen"),
+            region("state", shown, className="headline", **SPOKEN_WHEN_CHANGED),
+            html.Section(region("promises", shown), **{"aria-label": "Promises"}),
+            html.Section(
+                [heading, region("services", shown)], **{"aria-labelledby": "services-title"}
+            ),
+        ],
+    )
+
+
+def _found(name: str, view: View) -> bool:
+    return view.find.strip().casefold() in name.casefold()
+
+
+def _headline(standings: Sequence[Standing]) -> Component:
+    return summary(standings) if standings else html.P("No promise has been made yet.")
+
+
+def _promises(
+    standings: Sequence[Standing], reader: Reader, view: View, viewer: Viewer
+) -> Component:
+    if standings:
+        return promise_table(standings, reader, view, viewer)
+    if view.find:
+        return html.P(quiet("No promise has this in its name."))
+    return empty(
+        "What should hold?",
+        [
+            html.P("Write down what your users are promised, and start again:"),
+            html.Pre(
+                "# stagewatch.yaml\nobjectives:\n  - p99 ttft <= 1.5s over 30d where service=chat\n"
+            ),
+            html.Pre("stagewatch up --config stagewatch.yaml"),
+        ],
+    )
+
+
+def _services(reader: Reader, window: Window) -> list[_Service]:
+    """All services anybody has heard of, those with trouble first."""
+    length_s = window.until_s - window.since_s
+    earlier = Window(since_s=window.since_s - length_s, until_s=window.since_s)
+    now, before = (
+        {
+            value_of(each.labels, "service"): each
+            for each in reader.stages(Selection(window=each_window, by=("service",)))
+        }
+        for each_window in (window, earlier)
+    )
+    fresh: Mapping[str, Freshness] = {each.service: each for each in reader.freshness(window)}
+    services = [
+        _Service(
+            name=name, freshness=fresh.get(name), now=now.get(name), before=before.get(name)
+        )
+        for name in {*now, *fresh} - {""}
+    ]
+    return sorted(services, key=lambda each: (-each.p99_s, each.name))
+
+
+def _service_table(
+    services: Sequence[_Service], window: Window, view: View, viewer: Viewer
+) -> Component:
+    if not services:
+        if view.find:
+            return html.P(quiet("No service has this in its name."))
+        return _nothing_yet(view, viewer)
+    columns = (
+        "Service",
+        "Replicas up",
+        "Requests",
+        "TTFT P50",
+        "TTFT P99",
+        "Where the time goes",
+        "Started − finished",
+        "Data",
+    )
+    rows = [_service_row(each, window, view, viewer) for each in services[:MOST_SERVICES]]
+    return table("Services, slowest first", columns, rows)
+
+
+def _service_row(
+    service: _Service, window: Window, view: View, viewer: Viewer
+) -> list[Cell]:
+    now = service.now
+    target = View(service=service.name, span_s=view.span_s, fixed=view.fixed)
+    rows = compare(now, service.before) if now is not None else []
+    ttft = now.ttft if now is not None else None
+    newest_at_s = service.freshness.newest_at_s if service.freshness is not None else None
+    unfinished = now.flow.unfinished if now is not None else None
+    seen = "not observed" if newest_at_s is None else f"{age(viewer.now_s - newest_at_s)} old"
+    values = bool(ttft is not None and ttft.n)
+    where_time_goes = html.Div([stage_bar(rows), quiet(guilty_text(rows))], className="stages")
+    return [
+        Cell(link(html.Strong(name_text(service.name)), viewer.href(target))),
+        Cell(_replicas(service.freshness, viewer), number=True),
+        Cell(rate(_rate(now, window)) if values else quiet("no traffic"), number=True),
+        Cell(quantile_text(ttft, P50), number=True),
+        Cell(quantile_text(ttft, P99), number=True),
+        Cell(where_time_goes if values and rows else quiet(NOTHING), broad=True),
+        Cell(count(unfinished), number=True),
+        Cell(quiet(seen), number=True),
+    ]
+
+
+def _replicas(freshness: Freshness | None, viewer: Viewer) -> Component | str:
+    if freshness is None or not freshness.replicas:
+        return NOTHING
+    known = len(freshness.replicas)
+    if all(each.up is None for each in freshness.replicas):
+        return html.Span(str(known), title="Nobody asks these replicas whether they are up.")
+    up = sum(
+        bool(each.up) and viewer.now_s - each.last_seen_at_s <= STALE_S
+        for each in freshness.replicas
+    )
+    text = f"{up} of {known}"
+    return html.Span(text) if up == known else html.Strong(text)
+
+
+def _rate(now: Stages | None, window: Window) -> float | None:
+    if now is None:
+        return None
+    finished = now.flow.finished if now.flow.finished is not None else now.e2e.n or now.ttft.n
+    return finished / (window.until_s - window.since_s)
+
+
+def _nothing_yet(view: View, viewer: Viewer) -> Component:
+    past = window_text(view.span_s) if view.live else "this window"
+    host = viewer.host
+    return empty(
+        f"Nothing was heard in {past}",
+        [
+            html.P("Let an engine send its spans here; vLLM does it by itself:"),
+            html.Pre(
+                f"vllm serve MODEL --otlp-traces-endpoint http://{host}:4317 "
+                "--collect-detailed-traces all"
+            ),
+            html.P("Or run the sidecar beside it, which reads its /metrics every second:"),
+            html.Pre(
+                "# sidecar.yaml\nexporters:\n  engine:\n"
+                f"    endpoint: http://{host}:4318\n"
+                "    targets:\n      - {url: 'http://127.0.0.1:8000/metrics', service: chat}\n"
+            ),
+            html.Pre("stagewatch exporter engine --config sidecar.yaml"),
+            html.P("Only looking around? This brings a fleet of its own:"),
+            html.Pre("stagewatch demo"),
+        ],
+    )

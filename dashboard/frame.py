@@ -1,0 +1,214 @@
+"""What surrounds every page: header, time control, banner, footer, the list of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from dashboard.content import Content
+from dashboard.parts import SILENT, badge, clock, link, name_text, quiet
+from dashboard.quantity import age, span
+from dashboard.theme import LOOKS, State
+from dashboard.url import View
+from dashboard.viewer import Viewer
+
+__all__ = ["SPANS_S", "base", "common_regions", "frame", "region", "tab_title", "trouble"]
+
+SPANS_S = (900, 3600, 21_600, 86_400, 604_800)
+SPOKEN_WHEN_CHANGED: dict[str, Any] = {"aria-live": "polite"}
+_KEYS = (
+    ("g f", "Fleet: all promises and services"),
+    ("/", "Find on the fleet page"),
+    ("l", "Live: show the present again"),
+    ("[ and ]", "Earlier, later"),
+    ("1 … 5", "Last 15 min, 1 h, 6 h, 24 h, 7 d"),
+    ("t", "Light, dark, or as the system has it"),
+    ("?", "This list"),
+    ("Esc", "Close it"),
+)
+
+
+def region(name: str, content: Content, *, tag: Any = html.Div, **more: Any) -> Component:
+    """A place that a refresh fills anew."""
+    return tag(content.regions.get(name), id={"region": name}, **more)
+
+
+def base(*, refresh_ms: int) -> Component:
+    """What stays while pages come and go."""
+    return html.Div(
+        [
+            html.A("Skip to the content", href="#main", className="skip"),
+            dcc.Location(id="url", refresh=False),
+            dcc.Interval(id="tick", interval=refresh_ms),
+            *(dcc.Store(id=name) for name in ("ask-page", "ask-fill", "answered", "wake")),
+            html.P(id="offline", className="notice trouble", role="status", hidden=True),
+            html.Div(html.P("Loading…", className="loading"), id="content"),
+            _keys(),
+        ],
+        id="stagewatch",
+    )
+
+
+def frame(view: View, content: Content, body: Sequence[Component]) -> list[Component]:
+    """One page, filled."""
+    return [
+        html.Header(
+            [
+                region("brand", content, className="brand"),
+                region("time", content, className="time"),
+                html.Div(
+                    [_button("theme", "◐", "Light or dark"), _button("keys", "?", "Keys")],
+                    className="tools",
+                ),
+            ],
+            className="top",
+        ),
+        region("banner", content, role="status"),
+        html.Main(body, id="main", tabIndex="-1", className=f"page-{view.page or 'fleet'}"),
+        region("footer", content, tag=html.Footer),
+        region("title", content, hidden=True),
+    ]
+
+
+def common_regions(
+    view: View, viewer: Viewer, *, newest_at_s: int | None, title: str
+) -> dict[str, Any]:
+    """The regions that every page has."""
+    return {
+        "brand": _brand(view, viewer),
+        "time": _time(view, viewer, newest_at_s),
+        "banner": None,
+        "footer": _footer(viewer),
+        "title": title,
+    }
+
+
+def tab_title(states: Mapping[str, State]) -> str:
+    """The worst state, how many are in it and the first of them: "▲2 chat-ttft"."""
+    if not states:
+        return "Stagewatch"
+    worst = min(states.values(), key=list(State).index)
+    if worst is State.HEALTHY:
+        return f"{LOOKS[worst].symbol} Stagewatch"
+    names = [name for name, state in states.items() if state is worst]
+    return f"{LOOKS[worst].symbol}{len(names)} {names[0]}"
+
+
+def trouble(error: Exception, *, viewer: Viewer) -> dict[str, Any]:
+    """A refresh that failed: what is on the screen stays, and says how old it is."""
+    return {
+        "banner": html.P(
+            [
+                badge(State.NOT_OBSERVED, word="The data could not be read"),
+                f" at {viewer.clock(viewer.now_s, seconds=True)}: ",
+                name_text(str(error) or type(error).__name__),
+                " What you see below is older. It is tried again with each refresh.",
+            ],
+            className="notice trouble",
+        )
+    }
+
+
+def _brand(view: View, viewer: Viewer) -> list[Component]:
+    mark = html.Span([html.I(), html.I(), html.I()], className="mark", **SILENT)
+    fleet = View(span_s=view.span_s, fixed=view.fixed)
+    crumbs: list[Component] = [
+        link(
+            [mark, html.Span("Stagewatch")],
+            viewer.href(fleet),
+            current=not view.service,
+            id="fleet-link",
+        )
+    ]
+    if view.service:
+        crumbs.append(html.Span([html.Span("/", className="slash", **SILENT), html.Span(name_text(view.service))]))
+    label: dict[str, Any] = {"aria-label": "Where you are"}
+    return [html.Nav(crumbs, **label)]
+
+
+def _time(view: View, viewer: Viewer, newest_at_s: int | None) -> list[Component]:
+    window = view.window(viewer.now_s)
+    length_s = window.until_s - window.since_s
+    spans = [
+        link(
+            span(each) if each != 86_400 else "24 h",
+            viewer.href(view.last(each)),
+            current=view.live and view.span_s == each,
+        )
+        for each in SPANS_S
+    ]
+    half_s = max(length_s // 2, 1)
+    earlier = view.between(window.since_s - half_s, window.until_s - half_s)
+    later = view.between(window.since_s + half_s, window.until_s + half_s)
+    moves = [
+        link("←", viewer.href(earlier), id="earlier", title="Earlier", **_said("Earlier")),
+        link("→", viewer.href(later), id="later", title="Later", **_said("Later")),
+    ]
+    return [
+        html.Nav(spans, className="spans", **_said("Time shown")),
+        html.Nav(moves, className="spans moves", **_said("Move the time shown")),
+        _liveness(view, viewer, newest_at_s),
+    ]
+
+
+def _liveness(view: View, viewer: Viewer, newest_at_s: int | None) -> Component:
+    window = view.window(viewer.now_s)
+    if view.live:
+        past = "no data yet" if newest_at_s is None else f"data {age(viewer.now_s - newest_at_s)} old"
+        return html.P([html.Span("live", className="live"), quiet(past)], className="liveness")
+    return html.P(
+        [
+            html.Strong("Paused"),
+            quiet(
+                [
+                    " ",
+                    clock(viewer, window.since_s, to_the_second=True),
+                    " to ",
+                    clock(viewer, window.until_s, to_the_second=True),
+                ]
+            ),
+            " ",
+            link("Live", viewer.href(view.last(view.span_s)), id="live", className="button"),
+        ],
+        className="liveness",
+    )
+
+
+def _footer(viewer: Viewer) -> Component:
+    zone = viewer.zone_word()
+    return html.P(
+        [
+            "Read at ",
+            clock(viewer, viewer.now_s, to_the_second=True),
+            f", times in {zone}, UTC on hover. Press ",
+            html.Kbd("?"),
+            " for keys.",
+        ],
+        className="quiet",
+    )
+
+
+def _keys() -> Component:
+    rows = [html.Div([html.Dt(html.Kbd(key)), html.Dd(what)]) for key, what in _KEYS]
+    return html.Dialog(
+        [
+            html.H2("Keys", id="keys-title"),
+            html.Dl(rows),
+            html.P("Drag across a chart to look closer; the refresh then pauses until you press Live."),
+            _button("close", "Close", "Close the list of keys"),
+        ],
+        id="keys",
+        **{"aria-labelledby": "keys-title"},
+    )
+
+
+def _button(act: str, face: str, label: str) -> Component:
+    marks: dict[str, Any] = {"data-act": act, "aria-label": label}
+    return html.Button(face, title=label, className="button", type="button", **marks)
+
+
+def _said(label: str) -> dict[str, Any]:
+    return {"aria-label": label}

@@ -1,0 +1,181 @@
+"""Series of the reader as lines, bands and tables: what is known as a value, the rest as a range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collector.query import Point, Reader, Selection, Series, Window
+from dashboard.figures import Band, Line
+from dashboard.viewer import Viewer
+from domain.distribution import Distribution, add_all
+from domain.labels import Labels, value_of
+from domain.request import Stage
+
+__all__ = [
+    "P50",
+    "P99",
+    "Curve",
+    "curve",
+    "curves",
+    "drawn",
+    "quantile_word",
+    "stage_lines",
+    "step_s",
+    "together",
+    "worst_groups",
+]
+
+P50 = Fraction(1, 2)
+P99 = Fraction(99, 100)
+MOST_LINES = 5
+"""Groups drawn as lines of their own; the rest are in the table."""
+
+_STEPS_S = (10, 30, 60, 120, 180, 300, 600, 720, 900, 1800, 3600, 7200, 21_600, 86_400)
+_MOST_STEPS = 120
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Curve:
+    """One quantile, step by step; a step without values is NaN, an open range infinite."""
+
+    since_s: Floats
+    until_s: Floats
+    low_s: Floats
+    high_s: Floats
+    value_s: Floats
+
+
+def step_s(window: Window) -> int:
+    """The finest step that leaves a chart readable."""
+    length_s = window.until_s - window.since_s
+    return next((s for s in _STEPS_S if length_s <= s * _MOST_STEPS), _STEPS_S[-1])
+
+
+def quantile_word(q: Fraction) -> str:
+    """ "P99", "P99.9"."""
+    return f"P{float(q) * 100:.6g}"
+
+
+def together(series: Iterable[Series]) -> Distribution | None:
+    """Everything of a query in one distribution; None where nothing was measured."""
+    points = [point.distribution for each in series for point in each.points]
+    return add_all(points) if points else None
+
+
+def curve(points: Sequence[Point], q: Fraction, window: Window, step: int) -> Curve:
+    """A quantile on the window's grid of steps, with NaN where there was nothing."""
+    first_s = window.since_s // step * step
+    since_s = np.arange(first_s, window.until_s, step, dtype=np.float64)
+    low_s, high_s, value_s = (np.full(len(since_s), np.nan) for _ in range(3))
+    for point in points:
+        place = (point.since_s - first_s) // step
+        found = point.distribution.quantile(q)
+        if found is None or not 0 <= place < len(since_s):
+            continue
+        low_s[place], high_s[place] = found.low_s, found.high_s
+        known = found.value_s is not None and np.isfinite(found.value_s)
+        value_s[place] = found.value_s if known else np.nan
+    until_s = np.minimum(since_s + step, window.until_s)
+    return Curve(since_s=since_s, until_s=until_s, low_s=low_s, high_s=high_s, value_s=value_s)
+
+
+def drawn(
+    found: Curve, viewer: Viewer, *, name: str, rank: int
+) -> tuple[list[Line], list[Band]]:
+    """A line where values are known, boxes where only ranges are."""
+    coarse = np.isnan(found.value_s) & ~np.isnan(found.low_s)
+    lines, bands = [], []
+    if not coarse.all() and (~np.isnan(found.value_s)).any():
+        middle_s = (found.since_s + found.until_s) / 2
+        at_ms = viewer.axis_ms(middle_s)
+        lines.append(Line(name=name, at_ms=at_ms, value=found.value_s, rank=rank))
+    if coarse.any():
+        bands.append(
+            Band(
+                name=name,
+                since_ms=viewer.axis_ms(found.since_s[coarse]),
+                until_ms=viewer.axis_ms(found.until_s[coarse]),
+                low=found.low_s[coarse],
+                high=found.high_s[coarse],
+                rank=rank,
+            )
+        )
+    return lines, bands
+
+
+def curves(
+    reader: Reader, metric: str, selection: Selection, group: str
+) -> dict[str, Curve]:
+    """P99 and P50 of everything, or P99 of the worst groups, by the name on the chart."""
+    window, step = selection.window, step_s(selection.window)
+    if group:
+        worst = worst_groups(reader, metric, selection, group)[:MOST_LINES]
+        return {
+            name or f"no {group}": curve(_points(reader, metric, selection, labels), P99, window, step)
+            for name, labels in worst
+        }
+    points = _points(reader, metric, selection, ())
+    return {quantile_word(q): curve(points, q, window, step) for q in (P99, P50)}
+
+
+def worst_groups(
+    reader: Reader, metric: str, selection: Selection, group: str
+) -> list[tuple[str, Labels]]:
+    """The values of a label, worst P99 first, each with the pair that picks it."""
+    whole = Selection(window=selection.window, where=selection.where, by=(group,))
+    ranked = []
+    for each in reader.latency(metric, whole):
+        distribution = together([each])
+        found = distribution.quantile(P99) if distribution is not None else None
+        if found is not None:
+            ranked.append((found.high_s, value_of(each.labels, group)))
+    ranked.sort(key=lambda pair: (-pair[0], pair[1]))
+    return [(name, ((group, name),)) for _, name in ranked]
+
+
+def stage_lines(
+    reader: Reader, selection: Selection, stages: Iterable[Stage], viewer: Viewer
+) -> list[Line]:
+    """The mean of each stage, step by step; nothing for a stage that nobody measured."""
+    window, step = selection.window, step_s(selection.window)
+    stepped = Selection(window=window, where=selection.where, step_s=step)
+    first_s = window.since_s // step * step
+    since_s = np.arange(first_s, window.until_s, step, dtype=np.float64)
+    at_ms = viewer.axis_ms(since_s + step / 2)
+    lines = []
+    for stage in stages:
+        mean_s = np.full(len(since_s), np.nan)
+        for at, value in _means(reader.latency(str(stage), stepped)).items():
+            place = (at - first_s) // step
+            if 0 <= place < len(since_s):
+                mean_s[place] = value
+        if not np.isnan(mean_s).all():
+            lines.append(Line(name=str(stage), at_ms=at_ms, value=mean_s, stack=str(stage)))
+    return lines
+
+
+def _means(series: Iterable[Series]) -> Mapping[int, float]:
+    """Mean seconds by the start of the step; a sum that cannot be believed gives none."""
+    means = {}
+    for each in series:
+        for point in each.points:
+            mean_s = point.distribution.mean_s
+            if mean_s is not None:
+                means[point.since_s] = mean_s
+    return means
+
+
+def _points(
+    reader: Reader, metric: str, selection: Selection, labels: Labels
+) -> Sequence[Point]:
+    where = tuple(sorted((dict(selection.where) | dict(labels)).items()))
+    window = selection.window
+    asked = Selection(window=window, where=where, step_s=step_s(window))
+    return [point for each in reader.latency(metric, asked) for point in each.points]

@@ -1,0 +1,153 @@
+"""The pieces that pages are made of: states, times, tables that turn into cards, bars of stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dash import html
+from dash.development.base_component import Component
+
+from dashboard.quantity import percent, seconds
+from dashboard.stages import StageRow, stage_word
+from dashboard.theme import LOOKS, State, css_class
+from dashboard.viewer import Viewer
+
+__all__ = [
+    "Cell",
+    "Children",
+    "badge",
+    "clock",
+    "empty",
+    "link",
+    "meter",
+    "name_text",
+    "notice",
+    "quiet",
+    "stage_bar",
+    "table",
+]
+
+Children = Component | str | Sequence[Component | str]
+
+# why a dict: `aria-` and `data-` names are no Python names, and Dash types no wildcard properties
+SILENT: dict[str, Any] = {"aria-hidden": "true"}
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What stands in a cell, and whether it is a number."""
+
+    content: Any
+    number: bool = False
+    broad: bool = False  # on a narrow screen: a line of its own
+
+
+def badge(state: State, *, word: str = "") -> Component:
+    """Shape, colour and word; the shape is not read aloud, the word is."""
+    shape = html.Span(LOOKS[state].symbol, className="shape", **SILENT)
+    return html.Span([shape, html.Span(word or str(state))], className=f"state {css_class(state)}")
+
+
+def clock(viewer: Viewer, at_s: int, *, to_the_second: bool = False) -> Component:
+    """An instant in the reader's zone, in UTC on hover."""
+    utc = viewer.utc(at_s)
+    return html.Time(viewer.clock(at_s, seconds=to_the_second), dateTime=utc, title=utc)
+
+
+def name_text(name: str, *, most: int = _LONGEST) -> Component:
+    """What somebody called a thing: any text of any length, in its own direction."""
+    shown = name if len(name) <= most else f"{name[:most]}…"
+    return html.Bdi(shown, title=name[:1000] if shown != name else "")
+
+
+def link(content: Children, href: str, *, current: bool = False, **more: Any) -> Component:
+    """A link that changes the page without loading it anew."""
+    marks: dict[str, Any] = {"data-nav": "1"} | ({"aria-current": "page"} if current else {})
+    return html.A(content, href=href, **marks, **more)
+
+
+def quiet(text: Children) -> Component:
+    """The second voice."""
+    return html.Span(text, className="quiet")
+
+
+def notice(content: Children, *, kind: str = "hint") -> Component:
+    """A sentence that stands apart."""
+    return html.P(content, className=f"notice {kind}")
+
+
+def empty(title: str, then: Sequence[Component | str]) -> Component:
+    """Nothing is here: what that means, and what to do next."""
+    return html.Div([html.H3(title), *then], className="empty")
+
+
+def meter(share: float | None, *, label: str, state: State) -> Component:
+    """A bar from nothing to all; beyond either end it stays at the end."""
+    width = 0.0 if share is None else min(max(share, 0.0), 1.0)
+    fill = html.Span(style={"width": f"{width * 100:.1f}%"}, className="fill")
+    said: dict[str, Any] = {"aria-label": label}
+    return html.Span(fill, className=f"meter {css_class(state)}", role="img", **said)
+
+
+def table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    marks: Sequence[str] = (),
+    hidden_caption: bool = True,
+) -> Component:
+    """A table; on a narrow screen each row becomes a card whose cells name their column.
+
+    `marks` are classes of the rows. The first cell of a row names it.
+    """
+    # why roles: a browser forgets that a table is one as soon as CSS lays it out as blocks
+    head = html.Tr(
+        [html.Th(name, scope="col", role="columnheader") for name in columns], role="row"
+    )
+    body = [
+        html.Tr(_cells(columns, row), role="row", className=mark)
+        for row, mark in zip(rows, marks or [""] * len(rows), strict=True)
+    ]
+    return html.Div(
+        html.Table(
+            [
+                html.Caption(caption, className="unseen" if hidden_caption else ""),
+                html.Thead(head, role="rowgroup"),
+                html.Tbody(body, role="rowgroup"),
+            ],
+            role="table",
+        ),
+        className="table",
+    )
+
+
+def _cells(columns: Sequence[str], row: Sequence[Cell]) -> list[Component]:
+    first, *rest = row
+    cells: list[Component] = [html.Th(first.content, scope="row", role="rowheader")]
+    for name, cell in zip(columns[1:], rest, strict=True):
+        label: dict[str, Any] = {"data-label": name}
+        inside = html.Div(cell.content, className="cell")
+        kind = "number" if cell.number else "broad" if cell.broad else ""
+        cells.append(html.Td(inside, role="cell", className=kind, **label))
+    return cells
+
+
+def stage_bar(rows: Sequence[StageRow]) -> Component:
+    """Where the mean time goes, in order; the widths are shares of what is known."""
+    known = [(row, row.now_s) for row in rows if row.now_s]
+    whole_s = sum(now_s for _, now_s in known)
+    words = [f"{stage_word(row.stage)} {seconds(now_s)}" for row, now_s in known]
+    label: dict[str, Any] = {"aria-label": "mean time by stage: " + ", ".join(words)}
+    pieces = [
+        html.Span(
+            className=f"piece stage-{row.stage}",
+            style={"flexGrow": round(now_s / whole_s, 5)},
+            title=f"{stage_word(row.stage)}: {seconds(now_s)}, {percent(now_s / whole_s)}",
+        )
+        for row, now_s in known
+    ]
+    return html.Span(pieces, className="stage-bar", role="img", **label)

@@ -1,0 +1,155 @@
+"""Promises as rows: state, budget, burn, quantile, minutes, age, and the sentence of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from dash import html
+from dash.development.base_component import Component
+
+from alerts.ledger import Standing
+from collector.query import Reader, Selection, Window
+from dashboard.measure import quantile_word, together
+from dashboard.minutes import strip
+from dashboard.parts import Cell, badge, link, meter, name_text, quiet, table
+from dashboard.quantity import NOTHING, age, percent_range, quantile_text, seconds
+from dashboard.theme import State, css_class
+from dashboard.url import View
+from dashboard.viewer import Viewer
+from domain.labels import value_of
+from domain.objective import Objective
+
+__all__ = ["promise_table", "state_of", "summary", "worst_first"]
+
+MOST_ROWS = 40
+WORST_FIRST = list(State)
+_COUNTED = {
+    State.PAGE: "paging",
+    State.TICKET: "with a ticket",
+    State.NOT_OBSERVED: "not observed",
+    State.NO_TRAFFIC: "without traffic",
+    State.HEALTHY: "kept",
+}
+
+
+def state_of(standing: Standing) -> State:
+    """The ledger's word; a page never judges for itself."""
+    return standing.state
+
+
+def worst_first(standings: Sequence[Standing]) -> list[Standing]:
+    """The worst state on top; among equals the one that has least left."""
+    return sorted(standings, key=lambda each: (WORST_FIRST.index(each.state), _left(each)))
+
+
+def summary(standings: Sequence[Standing]) -> Component:
+    """All promises in one line: how many are in which state, worst first."""
+    total = len(standings)
+    if all(each.state is State.HEALTHY for each in standings):
+        kept = f"Every promise is kept: {total} of {total}."
+        return html.P([badge(State.HEALTHY, word=kept)])
+    counts = {state: sum(each.state is state for each in standings) for state in State}
+    told = [badge(s, word=f"{n} {_COUNTED[s]}") for s, n in counts.items() if n]
+    of_all = f"of {total} promise{'s' if total != 1 else ''}"
+    return html.P([*told, html.Span(of_all, className="of")], className="tally")
+
+
+def promise_table(
+    standings: Sequence[Standing], reader: Reader, view: View, viewer: Viewer, *, said: str = ""
+) -> Component:
+    """The worst promises, one row each. `said`: a message that the page shows already."""
+    window = view.window(viewer.now_s)
+    shown = worst_first(standings)[:MOST_ROWS]
+    columns = ("Promise", "Budget left", "Burn, last hour", "Latency", "Minutes", "Data")
+    rows = [_row(each, reader, window, view, viewer, said) for each in shown]
+    marks = [f"promise {css_class(each.state)}" for each in shown]
+    parts: list[Component] = [table("Promises, worst first", columns, rows, marks=marks)]
+    if len(standings) > len(shown):
+        parts.append(html.P(quiet(f"and {len(standings) - len(shown)} more; press / to find one")))
+    return html.Div(parts)
+
+
+def _row(
+    standing: Standing, reader: Reader, window: Window, view: View, viewer: Viewer, said: str
+) -> list[Cell]:
+    objective = standing.objective
+    seen_s = standing.data_age_s(viewer.now_s)
+    data = "never seen" if seen_s is None else f"{age(seen_s)} old"
+    return [
+        Cell(
+            [
+                html.Div([_name(standing, view, viewer), _state(standing)], className="title"),
+                html.P(
+                    None if standing.message == said else name_text(standing.message, most=600),
+                    className="message",
+                ),
+            ]
+        ),
+        Cell(_budget(standing), number=True),
+        Cell(_burn(standing), number=True),
+        Cell(_latency(objective, reader, window), number=True),
+        Cell(strip(standing.slices), broad=True),
+        Cell(quiet(data), number=True),
+    ]
+
+
+def _name(standing: Standing, view: View, viewer: Viewer) -> Component:
+    name = html.Strong(name_text(standing.objective.name))
+    service = value_of(standing.objective.indicator.where, "service")
+    if not service or service == view.service:
+        return name
+    return link(name, viewer.href(View(service=service, span_s=view.span_s, fixed=view.fixed)))
+
+
+def _state(standing: Standing) -> Component:
+    stale = [html.Span("stale", className="tag")] if standing.stale else []
+    return html.Span([badge(standing.state), *stale], className="at")
+
+
+def _budget(standing: Standing) -> list[Component | str]:
+    low, high = standing.budget.remaining_low, standing.budget.remaining_high
+    if low is None or high is None:
+        return [quiet("no traffic yet")]
+    text = percent_range(low, high)
+    bar = meter(float(low), label=f"{text} of the budget left", state=standing.state)
+    return [html.Span(text), bar, *_exhausted(standing, low)]
+
+
+def _exhausted(standing: Standing, low: Fraction) -> list[Component]:
+    """When the budget ends at the burn of the last hour, if that is soon enough to matter."""
+    ends_s = standing.exhausted_in_s
+    if low <= 0:
+        return [quiet("spent")]
+    if ends_s is None or ends_s >= standing.objective.period_s:
+        return []
+    return [quiet(f"gone in {age(ends_s)}")]
+
+
+def _burn(standing: Standing) -> Any:
+    low, high = standing.burn_low, standing.burn_high
+    if low is None or high is None:
+        observed = standing.last_hour.observed_minutes
+        return quiet("no traffic" if observed else "not observed")
+    first, last = _times(low), _times(high)
+    return html.Span(first if first == last else f"{first.removesuffix(' ×')}–{last}")
+
+
+def _times(burn: Fraction) -> str:
+    return f"{float(burn):.3g} ×" if burn else "0 ×"
+
+
+def _latency(objective: Objective, reader: Reader, window: Window) -> list[Component]:
+    indicator = objective.indicator
+    asked = Selection(window=window, where=indicator.where)
+    found = quantile_text(together(reader.latency(indicator.metric, asked)), objective.target)
+    what = f"{quantile_word(objective.target)} {indicator.metric.upper()}"
+    promise = f"{what} ≤ {seconds(float(indicator.threshold_s))}"
+    value = html.Span("no values" if found == NOTHING else found)
+    return [value, quiet(promise)]
+
+
+def _left(standing: Standing) -> float:
+    low = standing.budget.remaining_low
+    return float("inf") if low is None else float(low)

@@ -1,0 +1,332 @@
+"""The service page: how fast, where the time goes, and which replica is worst."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dash import dcc, html
+from dash.development.base_component import Component
+
+from alerts.ledger import Ledger, Standing
+from collector.query import Reader, Selection, Stages, Window
+from dashboard.breakdown import breakdown
+from dashboard.content import Content
+from dashboard.curves import CHARTS, chart_regions, stack_regions
+from dashboard.frame import SPOKEN_WHEN_CHANGED, common_regions, frame, region, tab_title
+from dashboard.measure import P50, P99
+from dashboard.parts import Cell, Children, badge, empty, link, name_text, quiet, stage_bar, table
+from dashboard.promises import promise_table, worst_first
+from dashboard.quantity import (
+    NOTHING,
+    age,
+    count,
+    percent,
+    quantile_text,
+    rate,
+    seconds,
+    window_text,
+)
+from dashboard.stages import StageRow, compare, guilty, how_to_measure, stage_word
+from dashboard.theme import State
+from dashboard.url import GROUPINGS, View
+from dashboard.viewer import Viewer
+from domain.labels import Labels, value_of
+
+__all__ = ["content", "page"]
+
+SILENT_S = 180
+HEIGHT_PX = dict.fromkeys(CHARTS, 232) | {"stack": 288}
+GRAPH = {"displayModeBar": False, "doubleClick": False, "responsive": True, "showTips": False}
+
+
+def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Content:
+    """The page at one instant."""
+    window = view.window(viewer.now_s)
+    where = view.only("service", view.service).where
+    selection = Selection(window=window, where=where)
+    now, before = _now_and_before(reader, selection)
+    rows = compare(now, before) if now is not None else []
+    standings = [each for each in ledger.standings() if _concerns(each, view.service)]
+    title = _title(standings, view)
+    newest_at_s = _newest_at_s(reader, view, window)
+    state, sentence = _headline(view, viewer, standings, now, newest_at_s)
+    regions = common_regions(view, viewer, newest_at_s=newest_at_s, title=title) | {
+        "badge": badge(state) if state is not None else None,
+        "state": sentence,
+        "facts": _facts(now, rows, window),
+        "promises": promise_table(standings, reader, view, viewer, said=_message(standings))
+        if standings
+        else None,
+        "choices": _choices(view, viewer),
+        "stages": _stage_table(now, rows, window),
+        "breakdown": breakdown(reader, selection, view, viewer),
+    }
+    charts, captions = chart_regions(reader, selection, standings, view, viewer)
+    stack, stack_captions = stack_regions(reader, selection, rows, view, viewer)
+    return Content(
+        title=title,
+        regions=regions | captions | stack_captions,
+        charts=charts | stack,
+    )
+
+
+def page(view: View, shown: Content) -> list[Component]:
+    """The page with its content; a refresh fills its regions and charts in place."""
+    latencies = html.Div([_chart(name, shown) for name in CHARTS], className="charts")
+    return frame(
+        view,
+        shown,
+        [
+            html.Div(
+                [html.H1(name_text(view.service)), region("badge", shown, className="badge")],
+                className="name",
+            ),
+            region("state", shown, className="headline", **SPOKEN_WHEN_CHANGED),
+            region("facts", shown),
+            html.Section(region("promises", shown), **{"aria-label": "Promises"}),
+            html.Section(
+                [
+                    html.Div(
+                        [html.H2("Latency", id="latency"), region("choices", shown)],
+                        className="heading",
+                    ),
+                    latencies,
+                ],
+                **{"aria-labelledby": "latency"},
+            ),
+            html.Section(
+                [
+                    html.H2("Where the time goes", id="time"),
+                    html.Div(
+                        [_chart("stack", shown), region("stages", shown)], className="charts wide"
+                    ),
+                ],
+                **{"aria-labelledby": "time"},
+            ),
+            html.Section(region("breakdown", shown), **{"aria-label": "Breakdown"}),
+        ],
+    )
+
+
+def _chart(name: str, shown: Content) -> Component:
+    """A figure that a screen reader reads as its sentence, and as a table on demand."""
+    caption = f"caption-{name}"
+    return html.Figure(
+        [
+            html.Figcaption(region(f"caption-{name}", shown), id=caption),
+            dcc.Graph(
+                id={"chart": name},
+                figure=shown.charts.get(name) or {},
+                config=GRAPH,
+                style={"height": f"{HEIGHT_PX[name]}px"},
+                responsive=True,
+            ),
+            html.Details(
+                [html.Summary("as a table"), region(f"table-{name}", shown)], className="as-table"
+            ),
+        ],
+        role="group",
+        **{"aria-labelledby": caption},
+    )
+
+
+def _now_and_before(reader: Reader, selection: Selection) -> tuple[Stages | None, Stages | None]:
+    """The window and the one of equal length before it."""
+    window = selection.window
+    length_s = window.until_s - window.since_s
+    earlier = Window(since_s=window.since_s - length_s, until_s=window.since_s)
+    found = (
+        reader.stages(Selection(window=each, where=selection.where)) for each in (window, earlier)
+    )
+    now, before = (next(iter(each), None) for each in found)
+    return now, before
+
+
+def _concerns(standing: Standing, service: str) -> bool:
+    return value_of(standing.objective.indicator.where, "service") in ("", service)
+
+
+def _title(standings: Sequence[Standing], view: View) -> str:
+    states = {each.objective.name: each.state for each in worst_first(standings)}
+    worst = min(states.values(), key=list(State).index, default=State.HEALTHY)
+    return tab_title(states) if worst is not State.HEALTHY else f"● {view.service[:60]}"
+
+
+def _newest_at_s(reader: Reader, view: View, window: Window) -> int | None:
+    fresh = reader.freshness(window)
+    return next((each.newest_at_s for each in fresh if each.service == view.service), None)
+
+
+def _at_stake(standings: Sequence[Standing]) -> Standing | None:
+    """The worst promise, if it pages or has a ticket."""
+    worst = next(iter(worst_first(standings)), None)
+    return worst if worst is not None and worst.state in (State.PAGE, State.TICKET) else None
+
+
+def _message(standings: Sequence[Standing]) -> str:
+    worst = _at_stake(standings)
+    return worst.message if worst is not None else ""
+
+
+def _headline(
+    view: View,
+    viewer: Viewer,
+    standings: Sequence[Standing],
+    now: Stages | None,
+    newest_at_s: int | None,
+) -> tuple[State | None, Children]:
+    """The ledger's own sentence where a promise is at stake; else what is known."""
+    worst = _at_stake(standings)
+    if worst is not None:
+        return worst.state, html.P(name_text(worst.message, most=600))
+    if newest_at_s is None:
+        return State.NOT_OBSERVED, [html.P(_unheard(view)), _wider(view, viewer)]
+    silent_s = viewer.now_s - newest_at_s
+    if view.live and silent_s > SILENT_S:
+        return State.NOT_OBSERVED, html.P(
+            f"Nothing has been heard of this service for {age(silent_s)}."
+        )
+    if now is None or not now.ttft.n + now.e2e.n:
+        return State.NO_TRAFFIC, html.P(f"Nobody asked for anything in {_past(view)}.")
+    total = len(standings)
+    kept = sum(each.state is State.HEALTHY for each in standings)
+    told = f"Every promise is kept: {total} of {total}. " if total and kept == total else ""
+    sentence = (
+        f"{told}Half of the first tokens come within {quantile_text(now.ttft, P50)}, "
+        f"99 of 100 within {quantile_text(now.ttft, P99)}."
+    )
+    return (worst_first(standings)[0].state if standings else None), html.P(sentence)
+
+
+def _past(view: View) -> str:
+    return window_text(view.span_s) if view.live else "this window"
+
+
+def _unheard(view: View) -> str:
+    return f"Nothing was heard of this service in {_past(view)}."
+
+
+def _wider(view: View, viewer: Viewer) -> Component:
+    return empty(
+        "Look further back, or elsewhere",
+        [
+            html.P(
+                [
+                    link("the last 24 h", viewer.href(view.last(86_400))),
+                    ", ",
+                    link("the last 7 d", viewer.href(view.last(604_800))),
+                    ", or ",
+                    link("all services", viewer.href(View(span_s=view.span_s))),
+                    ".",
+                ]
+            ),
+            html.P("Is its sidecar running, and does its name match? A dry reading tells:"),
+            html.Pre("stagewatch exporter engine --config sidecar.yaml --once"),
+        ],
+    )
+
+
+def _facts(now: Stages | None, rows: Sequence[StageRow], window: Window) -> Component | None:
+    """The handful of figures that one looks for first."""
+    if now is None:
+        return None
+    finished = now.flow.finished if now.flow.finished is not None else now.e2e.n or now.ttft.n
+    flow = now.flow
+    worst = guilty(rows)
+    facts = [
+        ("Requests", rate(finished / (window.until_s - window.since_s)), f"{count(finished)} finished"),
+        ("TTFT P50", quantile_text(now.ttft, P50), "server side" if now.ttft.n else ""),
+        ("TTFT P99", quantile_text(now.ttft, P99), _doubt(now)),
+        ("E2E P99", quantile_text(now.e2e, P99), ""),
+        ("Started − finished", count(flow.unfinished), "running or given up"),
+        (
+            "Failed",
+            count(flow.failed),
+            f"{count(flow.cancelled)} cancelled, {count(flow.rejected)} rejected",
+        ),
+        (
+            "Grew most",
+            stage_word(worst.stage) if worst else "no stage",
+            f"+{seconds(worst.excess_s)} against before" if worst else "against the time before",
+        ),
+    ]
+    items = [
+        html.Div([html.Dt(name), html.Dd([html.Span(value, className="value"), quiet(note)])])
+        for name, value, note in facts
+    ]
+    return html.Dl(items, className="facts")
+
+
+def _doubt(now: Stages) -> str:
+    return "" if now.ttft.exact else "range: the buckets say no more"
+
+
+def _choices(view: View, viewer: Viewer) -> Component:
+    """Split by a label, and the filters that are set."""
+    every: list[tuple[str, str]] = [("", "all together"), *((each, each) for each in GROUPINGS)]
+    split = [
+        link(word, viewer.href(_split(view, name)), current=view.by == name)
+        for name, word in every
+    ]
+    chips = [_chip(name, value, view, viewer) for name, value in _filters(view.where)]
+    label: dict[str, Any] = {"aria-label": "Split by"}
+    return html.Div(
+        [html.Nav([quiet("Split by"), *split], className="spans", **label), *chips],
+        className="choices",
+    )
+
+
+def _split(view: View, by: str) -> View:
+    return View(
+        service=view.service, span_s=view.span_s, fixed=view.fixed, where=view.where, by=by
+    )
+
+
+def _filters(where: Labels) -> Labels:
+    return tuple((name, value) for name, value in where if name != "service")
+
+
+def _chip(name: str, value: str, view: View, viewer: Viewer) -> Component:
+    said: dict[str, Any] = {"aria-label": f"Lift the filter {name}"}
+    lifted = viewer.href(view.only(name, ""))
+    return html.Span(
+        [quiet(f"{name} "), name_text(value), link("×", lifted, **said)], className="chip"
+    )
+
+
+def _stage_table(
+    now: Stages | None, rows: Sequence[StageRow], window: Window
+) -> list[Component]:
+    if now is None or not rows:
+        return [html.P(quiet("No stage was measured in this window."))]
+    columns = ("Stage", "Mean now", "Before", "Change", "P99 now", "Share")
+    worst = guilty(rows)
+    body = [
+        [
+            Cell([html.Span(className=f"key stage-{row.stage}"), stage_word(row.stage)]),
+            Cell(seconds(row.now_s), number=True),
+            Cell(seconds(row.before_s), number=True),
+            Cell(_change(row), number=True),
+            Cell(quantile_text(row.distribution, P99), number=True),
+            Cell(percent(row.share), number=True),
+        ]
+        for row in rows
+    ]
+    marks = ["guilty" if row is worst else "" for row in rows]
+    length_s = window.until_s - window.since_s
+    parts: list[Component] = [
+        stage_bar(rows),
+        table(f"Stages, now and in {window_text(length_s)} before", columns, body, marks=marks),
+    ]
+    if now.missing:
+        told = "; ".join(how_to_measure(stage) for stage in now.missing)
+        parts.append(html.P(f"Not measured: {told}.", className="quiet"))
+    return parts
+
+
+def _change(row: StageRow) -> str:
+    excess_s = row.excess_s
+    if excess_s is None:
+        return NOTHING
+    return f"{'+' if excess_s >= 0 else '−'}{seconds(abs(excess_s))}"

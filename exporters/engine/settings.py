@@ -1,0 +1,133 @@
+"""The engine exporter's settings: whom to read, how often, where to send."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from domain.labels import LABEL_NAMES, MAX_LABEL_LENGTH, Labels, labels_of
+
+__all__ = ["EngineSettings", "TargetSettings"]
+
+_MIB = 1024 * 1024
+_OURS = ("source", "reason", "finish_reason", "gpu_uuid")
+_OWN_FIELDS = ("service", "replica", "role", "pool")
+_FREE = tuple(name for name in LABEL_NAMES if name not in (*_OURS, *_OWN_FIELDS))
+
+
+def _web_address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url!r} is no web address; write http://host:port/metrics")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("a password in a URL ends up in logs; leave it out of the address")
+    return url
+
+
+_Url = Annotated[str, AfterValidator(_web_address)]
+_Label = Annotated[str, Field(min_length=1, max_length=MAX_LABEL_LENGTH)]
+
+
+class TargetSettings(BaseModel):
+    """One engine's page, and what we call it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: _Url = Field(description="The engine's page; `/metrics` is added to a bare host.")
+    service: _Label = Field(description="The service; the same as `service.name` of its spans.")
+    replica: _Label | None = Field(
+        default=None, description="This replica's name; host and port when absent."
+    )
+    role: Literal["prefill", "decode", "both"] | None = Field(
+        default=None,
+        description="What the replica does. Engines do not say it, so the operator must.",
+    )
+    pool: _Label | None = Field(default=None, description="The pool it belongs to.")
+    labels: Mapping[str, _Label] = Field(
+        default={}, description="More labels of this target, such as `region` or `use_case`."
+    )
+
+    @model_validator(mode="after")
+    def _known_labels(self) -> Self:
+        for name in self.labels:
+            if name in _OWN_FIELDS:
+                raise ValueError(f"{name} is a setting of its own; move it out of `labels`")
+            if name not in _FREE:
+                raise ValueError(f"{name!r} is no label; use one of {', '.join(_FREE)}")
+        return self
+
+    @property
+    def page_url(self) -> str:
+        """The address of the page itself."""
+        parts = urlsplit(self.url)
+        return parts._replace(path="/metrics").geturl() if parts.path in ("", "/") else self.url
+
+    @property
+    def series(self) -> Labels:
+        """The labels that all of this target's series carry."""
+        own = {
+            "service": self.service,
+            "replica": self.replica or urlsplit(self.url).netloc,
+            "role": self.role or "",
+            "pool": self.pool or "",
+        }
+        return labels_of({**self.labels, **own})
+
+
+class EngineSettings(BaseModel):
+    """All targets of one sidecar, and where what they say goes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    targets: tuple[TargetSettings, ...] = Field(min_length=1, description="The engines to read.")
+    interval_s: float = Field(
+        default=1.0,
+        ge=0.1,
+        le=60,
+        description="From one scrape to the next (s). The shorter, the tighter the intervals.",
+    )
+    timeout_s: float = Field(
+        default=5.0, gt=0, le=60, description="A page must have arrived within this time (s)."
+    )
+    max_page_bytes: int = Field(
+        default=16 * _MIB, ge=1024, description="A page longer than this is refused (bytes)."
+    )
+    endpoint: _Url | None = Field(
+        default="http://127.0.0.1:4318",
+        description="The collector's OTLP/HTTP address, without `/v1/metrics`. Null: do not push.",
+    )
+    token: SecretStr | None = Field(
+        default=None, description="Bearer token that the collector asks for."
+    )
+    push_timeout_s: float = Field(
+        default=10.0, gt=0, le=60, description="An export must be answered within this time (s)."
+    )
+    queue_bytes: int = Field(
+        default=32 * _MIB,
+        ge=64 * 1024,
+        description="Exports that wait for the collector; beyond, the oldest are dropped (bytes).",
+    )
+    queue_age_s: float = Field(
+        default=3600.0, gt=0, description="An export that waited longer is dropped (s)."
+    )
+    listen_host: str = Field(
+        default="127.0.0.1", min_length=1, description="Address of the exporter's own page."
+    )
+    listen_port: int | None = Field(
+        default=9464,
+        ge=0,
+        le=65_535,
+        description="Port of the exporter's own `/metrics`; 0: a free one. Null: no page.",
+    )
+
+    @model_validator(mode="after")
+    def _distinct_targets(self) -> Self:
+        seen: set[Labels] = set()
+        for target in self.targets:
+            if target.series in seen:
+                raise ValueError(
+                    f"two targets are called {dict(target.series)}; give each its own `replica`"
+                )
+            seen.add(target.series)
+        return self

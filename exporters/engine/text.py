@@ -1,0 +1,236 @@
+"""Prometheus text pages: the samples we want, found by their series text in a cache.
+
+A series is written the same way on every page, so its labels are parsed once; after that a line
+costs one split and one look-up. Lines that are new, or not `series value`, are parsed with care.
+A last line without a line feed was cut off and is not believed: `14` may have been `144`.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from domain.labels import Labels
+from exporters.engine.failure import ScrapeError
+
+__all__ = ["Page", "PageParser", "Series"]
+
+_SKIP = -1
+_CACHE_SPARE = 4096
+
+_NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
+_LABEL = r"[a-zA-Z_][a-zA-Z0-9_]*+"
+_QUOTED = r'"(?:[^"\\]|\\.)*+"'
+_PAIR = rf"{_LABEL}[ \t]*+=[ \t]*+{_QUOTED}[ \t]*+"
+_BRACES = rf"\{{[ \t]*+(?:{_PAIR}(?:,[ \t]*+|(?=\}})))*+\}}"
+_LINE = re.compile(  # why possessive: a hostile line must not make it try again and again
+    rf"[ \t]*+(?P<series>(?P<name>{_NAME})(?:[ \t]*+(?P<labels>{_BRACES}))?)"
+    r"(?:(?<=\})[ \t]*+|[ \t]++)(?P<value>[^\s#{}]++)"
+    r"(?:[ \t]++-?[0-9.eE+]++)?[ \t\r]*+(?:#.*+)?",
+    re.DOTALL,
+)
+_PAIRS = re.compile(rf"({_LABEL})[ \t]*+=[ \t]*+({_QUOTED})")
+_STARTS = re.compile(rf"[ \t]*+({_NAME})")
+_TYPE = re.compile(rf"[ \t]*+#[ \t]++TYPE[ \t]++({_NAME})[ \t]++([a-z]++)[ \t\r]*+")
+_ESCAPE = re.compile(r'\\([\\n"])')
+_ESCAPED = {"\\": "\\", "n": "\n", '"': '"'}
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series of a page. `labels` are sorted and without `le`, which is a number or absent."""
+
+    name: str
+    labels: Labels
+    le: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The wanted samples of one page, and what was wrong with it.
+
+    `suspects` are names of samples with a line that could not be read, or that contradict another.
+    """
+
+    types: Mapping[str, str]
+    torn: bool
+    bad_lines: int
+    suspects: frozenset[str]
+    _values: Mapping[int, float]
+    _series: list[Series]
+    _by_name: Mapping[str, list[int]]
+
+    def samples(self, name: str) -> list[tuple[Series, float]]:
+        """Every sample of that name on the page."""
+        values, series = self._values, self._series
+        slots = self._by_name.get(name, ())
+        return [(series[slot], values[slot]) for slot in slots if slot in values]
+
+    def has(self, name: str) -> bool:
+        return any(slot in self._values for slot in self._by_name.get(name, ()))
+
+    def names(self) -> frozenset[str]:
+        return frozenset(self._series[slot].name for slot in self._values)
+
+
+class PageParser:
+    """The parser of one target's pages; it remembers how that target writes its series."""
+
+    def __init__(self, wanted: Callable[[str], bool]) -> None:
+        self._wanted = wanted
+        self._forget()
+
+    def parse(self, text: str, *, where: str = "page") -> Page:
+        """The page, or ScrapeError when it is no page at all."""
+        if len(self._slot_of_text) > 4 * text.count("\n") + _CACHE_SPARE:
+            self._forget()
+        lines = text.split("\n")
+        torn = bool(lines.pop())
+        slots: list[int] = []
+        raws: list[str] = []
+        odd: list[str] = []
+        known = self._slot_of_text.get
+        for line in lines:
+            text_of_series, _, raw = line.rpartition(" ")
+            slot = known(text_of_series)
+            if slot is None:
+                odd.append(line)
+            elif slot >= 0:
+                slots.append(slot)
+                raws.append(raw)
+        reading = _Reading()
+        if not self._take_all(reading, slots, raws):
+            odd = lines
+        for line in odd:
+            self._take(reading, line)
+        if not reading.values and not any(_LINE.fullmatch(line) for line in lines):
+            raise _no_page(text, where)
+        return Page(
+            types=reading.types,
+            torn=torn,
+            bad_lines=reading.bad_lines,
+            suspects=frozenset(reading.suspects),
+            _values=reading.values,
+            _series=self._series,
+            _by_name=self._by_name,
+        )
+
+    def _forget(self) -> None:
+        """New objects, so that pages already handed out keep theirs."""
+        self._slot_of_text: dict[str, int] = {}
+        self._slot_of: dict[Series, int] = {}
+        self._series: list[Series] = []
+        self._by_name: dict[str, list[int]] = {}
+
+    def _take_all(self, reading: "_Reading", slots: list[int], raws: list[str]) -> bool:
+        """The quick way: false when a value is no number or a series stands twice."""
+        if any("_" in raw for raw in raws):
+            return False
+        try:
+            reading.values.update(zip(slots, map(float, raws), strict=True))
+        except ValueError:
+            reading.values.clear()
+        if len(reading.values) != len(slots):
+            reading.values.clear()
+            return False
+        return True
+
+    def _take(self, reading: "_Reading", line: str) -> None:
+        """One line with care; what it teaches is remembered."""
+        if not line or line.isspace():
+            return
+        if line.lstrip(" \t").startswith("#"):
+            self._take_comment(reading, line)
+            return
+        match = _LINE.fullmatch(line)
+        value = _number(match["value"]) if match else None
+        if match is None or value is None:
+            self._refuse(reading, line)
+            return
+        name, text_of_series = match["name"], match["series"].strip(" \t")
+        slot = self._slot(name, match["labels"] or "") if self._wanted(name) else _SKIP
+        if slot is None:
+            self._refuse(reading, line)
+            return
+        if line.rpartition(" ")[0] == text_of_series:
+            self._slot_of_text[text_of_series] = slot
+        if slot == _SKIP:
+            return
+        first = reading.values.setdefault(slot, value)
+        if first != value and not (math.isnan(first) and math.isnan(value)):
+            reading.suspects.add(name)
+
+    def _take_comment(self, reading: "_Reading", line: str) -> None:
+        declared = _TYPE.fullmatch(line)
+        if declared is not None:
+            reading.types[declared[1]] = declared[2]
+        elif line.startswith("# HELP "):
+            self._slot_of_text[line.rpartition(" ")[0]] = _SKIP
+
+    def _refuse(self, reading: "_Reading", line: str) -> None:
+        """Count the line, and doubt the family that it seems to belong to."""
+        reading.bad_lines += 1
+        name = _STARTS.match(line)
+        if name is not None and self._wanted(name[1]):
+            reading.suspects.add(name[1])
+
+    def _slot(self, name: str, braces: str) -> int | None:
+        """The place of a series, however it is spelled; None if its labels make no sense."""
+        pairs = [(key, _unescaped(value[1:-1])) for key, value in _PAIRS.findall(braces)]
+        labels = dict(pairs)
+        if len(labels) != len(pairs):
+            return None
+        le = labels.pop("le", None)
+        edge = _number(le) if le is not None else None
+        if le is not None and (edge is None or math.isnan(edge)):
+            return None
+        series = Series(name, tuple(sorted(labels.items())), edge)
+        slot = self._slot_of.setdefault(series, len(self._series))
+        if slot == len(self._series):
+            self._series.append(series)
+            self._by_name.setdefault(name, []).append(slot)
+        return slot
+
+
+class _Reading:
+    """What has been found on one page so far."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, float] = {}
+        self.types: dict[str, str] = {}
+        self.suspects: set[str] = set()
+        self.bad_lines = 0
+
+
+def _number(raw: str) -> float | None:
+    """A value as Prometheus writes it; Python's digit groups are none."""
+    try:
+        return None if "_" in raw else float(raw)
+    except ValueError:
+        return None
+
+
+def _unescaped(value: str) -> str:
+    if "\\" not in value:
+        return value
+    return _ESCAPE.sub(lambda match: _ESCAPED[match[1]], value)
+
+
+def _no_page(text: str, where: str) -> ScrapeError:
+    """Why a body without a single sample is no page."""
+    start = text.lstrip()[:64]
+    if not start:
+        reason, problem = "empty", "the body is empty"
+    elif start[0] == '"':
+        reason, problem = "json_string", "the body looks like a JSON string, not like a page"
+    elif start[0] in "[{":
+        reason, problem = "json", "the body looks like JSON, not like a page"
+    elif start[0] == "<":
+        reason, problem = "html", "the body looks like HTML, not like a page"
+    elif all(not line or line.startswith("#") for line in text.split("\n")):
+        reason, problem = "no_samples", "the page has comments but no samples"
+    else:
+        reason, problem = "not_prometheus", f"no line reads like a sample; it begins {start!r}"
+    return ScrapeError(
+        reason, problem, where=where, remedy="Is this the address of the engine's metrics page?"
+    )

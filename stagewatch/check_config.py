@@ -1,0 +1,29 @@
+"""`stagewatch check-config FILE`: is it right, and what would it do?"""
+
+import sys
+from pathlib import Path
+
+from alerts.definition import gather
+from domain.errors import ConfigError
+from stagewatch.config import load
+
+__all__ = ["run"]
+
+
+def run(file: Path) -> int:
+    """0 when the file can be started from, 1 with the first problem otherwise."""
+    try:
+        config = load(file)
+        objectives = gather(config.objectives)
+    except ConfigError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - a command speaks
+        return 1
+    engines = config.exporters.engine.targets if config.exporters.engine else ()
+    for count, noun in (
+        (len(objectives), "objectives"),
+        (len(config.receivers), "receivers"),
+        (len(engines), "engines to watch"),
+    ):
+        print(f"{noun}: {count}")  # noqa: T201
+    print(f"{file} is right")  # noqa: T201
+    return 0

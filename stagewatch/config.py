@@ -1,0 +1,196 @@
+"""The configuration: one YAML file, every field overridable by an environment variable.
+
+`STAGEWATCH_COLLECTOR__OTLP_HTTP_PORT=4319` overrides `collector: {otlp_http_port: …}`. An unknown
+key is an error that names the line and the key that was probably meant.
+"""
+
+import difflib
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from alerts.settings import AlertsSettings, WebhookSettings
+from collector.settings import CollectorSettings, TierRetention
+from domain.errors import ConfigError
+from exporters.engine.settings import EngineSettings
+from stagewatch.yaml_file import Located, read
+
+__all__ = [
+    "AuthSettings",
+    "Config",
+    "DashboardSettings",
+    "ExporterSettings",
+    "RetentionSettings",
+    "StoreSettings",
+    "load",
+]
+
+
+_MOVED = (
+    ("collector", "tokens", "auth.tokens"),
+    ("collector", "requests_retention_s", "retention.requests_s"),
+    ("collector", "retention", "retention.tiers"),
+    ("alerts", "objectives", "objectives"),
+    ("alerts", "receivers", "receivers"),
+)
+
+
+class StoreSettings(BaseModel):
+    """Where the telemetry and the state of the alerts lie."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data_dir: Path = Field(
+        Path("stagewatch-data"), description="Directory on a local disk; made when missing."
+    )
+
+
+class AuthSettings(BaseModel):
+    """Who may send."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tokens: tuple[SecretStr, ...] = Field(
+        (), description="Bearer tokens that may send. Empty: anyone who can connect may."
+    )
+
+
+class RetentionSettings(BaseModel):
+    """How long what is kept."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    requests_s: int = Field(72 * 3600, ge=60, description="Single requests (s).")
+    tiers: TierRetention = Field(TierRetention(), description="Histograms and numbers, by tier.")
+
+
+class DashboardSettings(BaseModel):
+    """Where the pages and the API are served."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
+    port: int = Field(8400, ge=0, le=65_535, description="Port of pages and API; 0: a free one.")
+    refresh_s: float = Field(30.0, ge=1, description="How often an open page asks again (s).")
+
+
+class ExporterSettings(BaseModel):
+    """The sidecars that `stagewatch up` runs in its own process, if any."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    engine: EngineSettings | None = Field(None, description="Scrapes inference engines.")
+
+
+class Config(BaseSettings):
+    """Everything that can be set."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix="STAGEWATCH_", env_nested_delimiter="__"
+    )
+
+    store: StoreSettings = StoreSettings()
+    collector: CollectorSettings = CollectorSettings()
+    auth: AuthSettings = AuthSettings()
+    exporters: ExporterSettings = ExporterSettings()
+    objectives: tuple[str | dict[str, Any], ...] = Field(
+        (), description="Phrases (`p99 ttft <= 1.5s over 30d`), mappings, or files of them."
+    )
+    receivers: tuple[WebhookSettings, ...] = Field((), description="Who is told of alerts.")
+    retention: RetentionSettings = RetentionSettings()
+    alerts: AlertsSettings = AlertsSettings()
+    dashboard: DashboardSettings = DashboardSettings()
+
+    @model_validator(mode="after")
+    def _one_place_each(self) -> Self:
+        for section, name, home in _MOVED:
+            if name in getattr(self, section).model_fields_set:
+                raise ValueError(f"{section}.{name} is set in a section of its own: {home}")
+        return self
+
+    @property
+    def collecting(self) -> CollectorSettings:
+        """The collector's settings, with those that have a section of their own."""
+        return self.collector.model_copy(
+            update={
+                "tokens": self.auth.tokens,
+                "requests_retention_s": self.retention.requests_s,
+                "retention": self.retention.tiers,
+            }
+        )
+
+    @property
+    def alerting(self) -> AlertsSettings:
+        """The same for the alerts."""
+        update = {"objectives": self.objectives, "receivers": self.receivers}
+        return self.alerts.model_copy(update=update)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over the file."""
+        del settings_cls, dotenv_settings, file_secret_settings
+        return env_settings, init_settings
+
+
+def load(path: Path | None) -> Config:
+    """The configuration of a file, or of the environment alone."""
+    file = read(path) if path else Located("environment", {}, {})
+    if not isinstance(file.values, dict):
+        raise ConfigError(
+            "is not a mapping of sections",
+            where=file.name,
+            remedy=f"Begin with a section: {', '.join(Config.model_fields)}.",
+        )
+    try:
+        return Config(**file.values)
+    except ValidationError as error:
+        raise _explained(error, file) from error
+
+
+def _explained(error: ValidationError, file: Located) -> ConfigError:
+    """The first problem, and how many more there are."""
+    first, *others = error.errors()
+    remedy = _remedy(first)
+    if others:
+        remedy += f" ({len(others)} more after that)"
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    if first["type"] == "extra_forbidden":
+        message = f"there is no setting {str(first['loc'][-1])!r} here"
+    return ConfigError(message, where=file.where(first["loc"]), remedy=remedy)
+
+
+def _remedy(problem: ErrorDetails) -> str:
+    if problem["type"] != "extra_forbidden":
+        return "Change it, or leave it out to take the default."
+    known = _fields_at(problem["loc"][:-1])
+    meant = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
+    return f"Did you mean {meant[0]!r}?" if meant else f"Known here: {', '.join(known)}."
+
+
+def _fields_at(place: tuple[int | str, ...]) -> list[str]:
+    """The settings that a section knows."""
+    model: Any = Config
+    for part in place:
+        if isinstance(part, int):
+            continue
+        field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
+        model = _model_in(field.annotation) if field else None
+    return list(model.model_fields) if hasattr(model, "model_fields") else []
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model inside `Model | None`, `tuple[Model, ...]` or `Model`."""
+    if hasattr(annotation, "model_fields"):
+        return annotation
+    inside = (_model_in(part) for part in getattr(annotation, "__args__", ()))
+    return next((model for model in inside if model is not None), None)

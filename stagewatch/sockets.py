@@ -1,0 +1,36 @@
+"""Listening sockets, opened before anything is promised about them."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from domain.errors import ConfigError
+
+__all__ = ["is_free", "listen"]
+
+
+@contextmanager
+def listen(host: str, port: int, *, setting: str) -> Iterator[socket.socket]:
+    """A socket that listens; 0 takes a free port. A port in use is one clear error."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen(128)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot listen on {host}:{port}: {error.strerror or error}",
+                where=setting,
+                remedy="Stop what uses that port, or choose another (0 takes a free one).",
+            ) from error
+        yield listener
+
+
+def is_free(host: str, port: int) -> bool:
+    """Could somebody listen there now?"""
+    try:
+        with listen(host, port, setting="probe"):
+            return True
+    except ConfigError:
+        return False

@@ -1,0 +1,53 @@
+"""kill -9 at any point of an incident: nothing is lost, nothing is told twice, all is in order."""
+
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.alerts.pager import Pager
+from tests.paths import ROOT
+
+KILLS = 8
+LONGEST_S = 1.0
+
+
+def start(database, url):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.alerts.incident_process", str(database), url],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def kill(process):
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+
+
+@pytest.mark.slow
+def test_a_process_killed_again_and_again_tells_each_event_once_and_in_order(tmp_path):
+    chance = random.Random(7)
+    with Pager() as pager:
+        for _ in range(KILLS):
+            process = start(tmp_path / "alerts.db", pager.url)
+            assert process.stdout.readline() == "ready\n"
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(chance.uniform(0, LONGEST_S))
+            kill(process)
+        process = start(tmp_path / "alerts.db", pager.url)
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "done\n"]
+        accepted = pager.wait_for(4)
+        kill(process)
+
+    for severity in ("page", "ticket"):
+        told = [each for each in accepted if each["severity"] == severity]
+        assert [each["event"] for each in told] == ["firing", "resolved"]
+        assert len({each["dedup_key"] for each in told}) == 1
+    bodies = {}
+    for post in pager.posts:
+        assert bodies.setdefault(post["key"], post["body"]) == post["body"]

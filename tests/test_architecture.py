@@ -1,0 +1,161 @@
+"""The shape of the house."""
+
+import ast
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from itertools import chain
+from statistics import quantiles
+
+import pytest
+from importlinter.cli import lint_imports
+
+from tests.paths import ROOT
+
+PACKAGES = ["stagewatch", "dashboard", "alerts", "collector", "exporters", "domain"]
+MODULES = sorted(chain.from_iterable((ROOT / name).rglob("*.py") for name in PACKAGES))
+TREES = {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in MODULES}
+HEAVY = {
+    "boto3",
+    "dash",
+    "fastapi",
+    "grpc",
+    "plotly",
+    "pyarrow",
+    "pynvml",
+    "sqlalchemy",
+    "uvicorn",
+}
+LIGHT = [
+    "domain.buckets",
+    "domain.request",
+    "exporters.engine.run",
+    "collector.query",
+    "collector.settings",
+    "stagewatch.__main__",
+]
+
+
+def imported_by(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+def lines_of(paths):
+    return sum(len(path.read_text().splitlines()) for path in paths)
+
+
+def test_the_arrows_between_packages_hold():
+    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def test_no_dependency_installs_a_package_of_our_name():
+    owners = {name: set(packages_distributions().get(name, [])) for name in PACKAGES}
+
+    assert all(owner <= {"stagewatch"} for owner in owners.values())
+
+
+def test_the_domain_knows_only_the_standard_library_and_numpy():
+    allowed = sys.stdlib_module_names | {"domain", "numpy"}
+    domain = [tree for name, tree in TREES.items() if name.startswith("domain/")]
+
+    imported = {name.split(".")[0] for tree in domain for name in imported_by(tree)}
+
+    assert imported <= allowed
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_importing_a_light_module_loads_nothing_heavy(module):
+    code = f"import {module}, sys; print(*sys.modules)"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout.split()
+
+    assert HEAVY.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in TREES if not name.endswith(("__init__.py", "__main__.py"))]
+)
+def test_a_module_lists_what_it_offers_in_order(name):
+    (offered,) = [
+        ast.literal_eval(node.value)
+        for node in TREES[name].body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id == "__all__"
+    ]
+
+    assert offered == sorted(offered, key=lambda word: (not word.isupper(), word.islower(), word))
+
+
+@pytest.mark.parametrize("name", list(TREES))
+def test_a_module_says_what_it_is(name):
+    assert ast.get_docstring(TREES[name])
+
+
+def test_nine_functions_in_ten_fit_in_thirty_lines():
+    lengths = [
+        node.end_lineno - node.lineno + 1
+        for tree in TREES.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+    assert quantiles(lengths, n=10)[-1] <= 30
+
+
+def test_no_file_is_longer_than_four_hundred_lines():
+    lengths = {path.name: len(path.read_text().splitlines()) for path in MODULES}
+
+    assert max(lengths.values()) <= 400
+
+
+def test_there_are_more_lines_of_tests_than_of_code():
+    assert lines_of((ROOT / "tests").rglob("*.py")) >= lines_of(MODULES)
+
+
+@pytest.mark.parametrize("vague", ["util", "common", "help", "misc", "manager"])
+def test_no_module_is_named_after_nothing(vague):
+    assert not [name for name in TREES if vague in name]
+
+
+def test_nothing_in_the_tree_names_a_machine_or_a_tool_of_the_workshop():
+    tracked = subprocess.run(
+        ["git", "ls-files", "*.py", "*.md", "*.toml", "Makefile", "*.yaml", "*.css", "*.js"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+    ).stdout.split()
+    # why assembled: this file must not name them either
+    names = ["/wo" + "rk/", "/tmp/" + "sw", "farm-" + "bench", "farm-" + "studio"]
+
+    found = [
+        path
+        for path in tracked
+        if not path.startswith("tests/recorded/")
+        and any(name in (ROOT / path).read_text() for name in names)
+    ]
+
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "page", [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("docs/**/*.md"))]
+)
+def test_links_between_documents_lead_somewhere(page):
+    text = (ROOT / page).read_text()
+
+    dead = [
+        target
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+        if not ((ROOT / page).parent / target).exists()
+    ]
+
+    assert not dead
