@@ -44,7 +44,10 @@ _REFRESH_S = 300
 
 
 class Evaluator:
-    """Walks all objectives through time. One thread calls `tick`; readers use the ledger."""
+    """Walks all objectives through time. One thread calls `tick`; readers use the ledger.
+
+    `replaying`: the minutes are past, so none was slept through and none is asked for from before.
+    """
 
     def __init__(
         self,
@@ -54,14 +57,14 @@ class Evaluator:
         *,
         settings: AlertsSettings | None = None,
         wake: Callable[[], None] = lambda: None,
-        backfill: bool = True,
+        replaying: bool = False,
     ) -> None:
         self._reader = reader
         self._definitions = objectives
         self._state = state
         self._settings = settings or AlertsSettings()
         self._wake = wake
-        self._backfill = backfill
+        self._replaying = replaying
         self._courses: list[Course] = []
         self._loaded = False
         self._leaving: dict[str, tuple[int, dict[int, Slice]]] = {}
@@ -178,7 +181,9 @@ class Evaluator:
         changes: list[Change] = []
         for each in slices:
             if each.minute_at_s >= since_s:
-                live = each.minute_at_s + MINUTE_S >= now_s - self._settings.grace_s - _LIVE_S
+                live = (
+                    self._replaying or each.minute_at_s >= now_s - _LIVE_S - self._settings.grace_s
+                )
                 changes += course.advance(each, self._leaves(course), live=live)
                 fresh.append(each)
         return fresh, changes
@@ -198,7 +203,7 @@ class Evaluator:
         return [known[minute_at_s]] if minute_at_s in known else []
 
     def _wants_past(self, course: Course) -> bool:
-        return self._backfill and course.filled_from_s > min(
+        return not self._replaying and course.filled_from_s > min(
             course.period_begin_s, course.history.begin_s
         )
 

@@ -32,13 +32,15 @@ class Inquiry:
         """The guilty stage; None where the question could not be asked: the page goes out anyway."""
         indicator = course.definition.objective.indicator
         now, before = _windows(course, verdict, at_s)
+        # why without the source: users' waits are explained by what the servers saw
+        where = tuple((name, value) for name, value in indicator.where if name != "source")
         week_ago = Window(since_s=now.since_s - _WEEK_S, until_s=now.until_s - _WEEK_S)
         try:
-            here = self._stages(now, indicator.where)
-            earlier = self._stages(before, indicator.where)
+            here = self._stages(now, where)
+            earlier = self._stages(before, where)
             if not any(each.e2e.n or each.ttft.n for each in earlier):
-                earlier = self._stages(week_ago, indicator.where)
-            replicas = self._stages(now, indicator.where, _PLACES)
+                earlier = self._stages(week_ago, where)
+            replicas = self._stages(now, where, _PLACES)
         except StagewatchError:
             _LOG.exception("the guilty stage of %s is not known", course.definition.name)
             return None

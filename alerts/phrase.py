@@ -65,7 +65,7 @@ def parse(text: str, *, at: str) -> Phrase:
             remedy=_near_miss(text) or f"Write it like: {_EXAMPLE}.",
         )
     return Phrase(
-        target=target(found["target"], at=at),
+        target=target(f"p{found['target']}", at=at),
         metric=metric_name(found["metric"], at=at),
         threshold_s=duration_s(found["threshold"], at=at),
         period_s=period_s(found["period"], at=at) if found["period"] else 30 * DAY_S,

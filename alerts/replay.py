@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -28,20 +28,23 @@ class Checked:
     line: str
 
 
-def replay(definition: Definition, slices: Sequence[Slice]) -> Iterator[Standing]:
-    """How the promise stood after each of the minutes, by the evaluation that runs live."""
-    if not slices:
-        return
+def replay(
+    definition: Definition, slices: Sequence[Slice], *, at: Iterable[int]
+) -> Iterator[tuple[int, Standing]]:
+    """How the promise stood after these minutes (0 is the first), by the evaluation that runs live.
+
+    Every minute is judged; the minutes of `at` are where somebody looks.
+    """
     state = open_state("sqlite://")
     reader = RecordedMinutes(slices)
-    evaluator = Evaluator(reader, [definition], state, backfill=False)
+    evaluator = Evaluator(reader, [definition], state, replaying=True)
     ledger = SqlLedger(state)
-    reader.now_s = slices[0].minute_at_s
+    reader.now_s = slices[0].minute_at_s if slices else 0
     evaluator.tick(reader.now_s)
-    for each in slices:
-        reader.now_s = each.minute_at_s + MINUTE_S
+    for index in sorted(set(at)):
+        reader.now_s = slices[index].minute_at_s + MINUTE_S
         evaluator.tick(reader.now_s)
-        yield from ledger.standings(spark_s=0)
+        yield index, ledger.standings(spark_s=0)[0]
     state.dispose()
 
 
@@ -51,8 +54,8 @@ def check(scenario: Scenario) -> list[Checked]:
     for each in scenario.expectations:
         asked.setdefault(each.at, []).append(each)
     checked = []
-    for at, standing in enumerate(replay(scenario.definition, scenario.slices)):
-        checked += [_checked(each, standing) for each in asked.get(at, ())]
+    for index, standing in replay(scenario.definition, scenario.slices, at=asked):
+        checked += [_checked(each, standing) for each in asked[index]]
     return checked
 
 

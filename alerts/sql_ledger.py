@@ -46,9 +46,7 @@ class SqlLedger:
         wanted = _PROMISES.where(PromiseRow.objective_id == objective_id)
         return next(iter(self._standings(wanted, spark_s)), None)
 
-    def _standings(
-        self, wanted: Select[PromiseRow, RevisionRow], spark_s: int
-    ) -> list[Standing]:
+    def _standings(self, wanted: Select[PromiseRow, RevisionRow], spark_s: int) -> list[Standing]:
         with Session(self._state) as session:
             found = session.execute(wanted).all()
             alerts, rules = _open_alerts(session), _rules(session)

@@ -77,7 +77,8 @@ def _after(alert: Alert, timers: Timers, *, burning: bool, at_s: int) -> Alert:
     if burning:
         return _burning(replace(alert, last_true_s=at_s), timers, at_s=at_s)
     if alert.open:
-        if at_s - (alert.last_true_s or at_s) < timers.keep_firing_s:
+        last_true_s = at_s if alert.last_true_s is None else alert.last_true_s
+        if at_s - last_true_s < timers.keep_firing_s:
             return replace(alert, status=Status.RECOVERING)
         return replace(alert, status=Status.RESOLVED, since_s=at_s)
     if alert.status is Status.PENDING:

@@ -31,7 +31,7 @@ def main() -> int:
     )
     with tempfile.TemporaryDirectory() as folder:
         state = open_state(f"sqlite:///{Path(folder) / 'alerts.db'}")
-        evaluator = Evaluator(reader, load(text), state, backfill=False)
+        evaluator = Evaluator(reader, load(text), state, replaying=True)
         took_s = [_timed(evaluator, reader, START_S + tick * MINUTE_S) for tick in range(TICKS + 1)]
         ledger = SqlLedger(state)
         began_s = time.perf_counter()

@@ -34,7 +34,7 @@ _UNTIL_S = _SINCE_S + 30 * _DAY_S + 20  # and ends at 10:25:30
 _SERIES = 500
 _TTFT = METRICS["ttft"].number
 _BLOBS = 64
-_RUNS = 5
+_RUNS = 9
 
 
 def main() -> int:

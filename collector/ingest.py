@@ -18,7 +18,7 @@ from collector.legs import Floats, LegTable, concat
 from collector.observing import observe, observe_joined
 from collector.points import Ledgers, PointReader
 from collector.retention import cutoffs
-from collector.series import SeriesIds
+from collector.series import OTHER, SeriesIds
 from collector.settings import CollectorSettings
 from collector.spans import SpanReader, Spans, Times
 from collector.tiles import DirtyWindows, Growth, Tiles
@@ -90,7 +90,7 @@ class Ingest:
                 spans.append(read)
                 counts.update(read.counts)
                 counts["refused_spans_total"] += read.refused.total()
-                outcomes.append(_outcome("span", read.refused))
+                outcomes.append(_outcome("span", read.refused, read.counts))
             else:
                 points = self._points.read(export, times, ledgers, tiles)
                 counts.update(points.counts)
@@ -99,7 +99,7 @@ class Ingest:
                 counts["late_points_total"] += sum(
                     end < self._late_ns(now_s) for end in points.ends_at_ns
                 )
-                outcomes.append(_outcome("point", points.refused))
+                outcomes.append(_outcome("point", points.refused, points.counts))
         new = self._legs(connection, spans, tiles, counts, now_s)
         self._ids.save(connection)
         self._coverage.save(connection)
@@ -126,9 +126,7 @@ class Ingest:
         admitted = self.known.admit(connection, table, self._ids.labels)
         counts["duplicate_spans_total"] += len(table) - len(admitted.rows)
         if len(admitted.rows) < len(table):
-            gaps = {
-                at: gaps[row] for at, row in enumerate(admitted.rows.tolist()) if row in gaps
-            }
+            gaps = {at: gaps[row] for at, row in enumerate(admitted.rows.tolist()) if row in gaps}
             table = table.take(admitted.rows)
         if not len(table):
             return None
@@ -161,9 +159,11 @@ def _gaps(spans: Sequence[Spans]) -> dict[int, Floats]:
     }
 
 
-def _outcome(unit: str, refused: Counter[str]) -> Outcome:
-    reasons = "; ".join(
+def _outcome(unit: str, refused: Counter[str], counts: Counter[str]) -> Outcome:
+    reasons = [
         f"{n} {unit}{'s' if n > 1 else ''} refused: {reason}"
         for reason, n in refused.most_common(5)
-    )
-    return Outcome(rejected=refused.total(), message=reasons)
+    ]
+    if bounded := counts["bounded_labels_total"]:
+        reasons.append(f"{bounded} series beyond the limits of labels and series became `{OTHER}`")
+    return Outcome(rejected=refused.total(), message="; ".join(reasons))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from collector.query import Freshness, Replica, Selection, Window
@@ -17,6 +16,7 @@ __all__ = ["freshness", "label_values", "watermark_s"]
 _NS = 1_000_000_000
 _LIVE_S = 60
 _RECENT_S = 300
+_NEVER = (-1, None)
 _TELLING = ("up", "requests_running", "ttft", "e2e", "queue")
 """Among these is something that every source tells."""
 
@@ -54,8 +54,10 @@ def freshness(snapshot: Snapshot, window: Window) -> list[Freshness]:
     seen: dict[str, dict[str, _Seen]] = {
         value_of(labels, "service"): {} for labels in snapshot.labels.by_id.values()
     }
+    by_id = snapshot.labels.by_id
     for metric in _TELLING:
-        for labels, at_s, up in _told(snapshot, metric, window):
+        for series_id, (at_s, up) in _told(snapshot, metric, window).items():
+            labels = by_id[series_id]
             replicas = seen[value_of(labels, "service")]
             each = replicas.setdefault(value_of(labels, "replica"), _Seen())
             each.add(labels, at_s)
@@ -76,20 +78,22 @@ def freshness(snapshot: Snapshot, window: Window) -> list[Freshness]:
     ]
 
 
-def _told(
-    snapshot: Snapshot, metric: str, window: Window
-) -> Iterator[tuple[Labels, int, bool | None]]:
-    """Labels and instant of what was told, and whether it said that it is up."""
-    by_id = snapshot.labels.by_id
+def _told(snapshot: Snapshot, metric: str, window: Window) -> dict[int, tuple[int, bool | None]]:
+    """By series the instant of the newest that was told, and whether it said that it is up."""
+    newest: dict[int, tuple[int, bool | None]] = {}
     for part, coarsest_s in _by_age(window):
         asked = Selection(window=part)
         tiles = plan(snapshot, metric, asked, coarsest_s=coarsest_s, sift=False)
         if METRICS[metric].kind is Kind.LATENCY:
             for _, at_s, series_id in held(snapshot, tiles):
-                yield by_id[series_id], at_s, None
+                if at_s >= newest.get(series_id, _NEVER)[0]:
+                    newest[series_id] = (at_s, None)
             continue
         for _, (_, series_id, _, _, _, _, last, last_at_ns) in rows(snapshot, tiles):
-            yield by_id[series_id], last_at_ns // _NS, last >= 1 if metric == "up" else None
+            at_s = last_at_ns // _NS
+            if at_s >= newest.get(series_id, _NEVER)[0]:
+                newest[series_id] = (at_s, last >= 1 if metric == "up" else None)
+    return newest
 
 
 def _by_age(window: Window) -> list[tuple[Window, int]]:

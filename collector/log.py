@@ -63,7 +63,7 @@ class RefusalLog:
         self._quiet: dict[str, _Quiet] = {}
         self._lock = threading.Lock()
 
-    def refused(self, reason: str, **fields: object) -> None:
+    def refused(self, reason: str, *, event: str = "export_refused", **fields: object) -> None:
         """Say it, unless the same reason was logged just now."""
         with self._lock:
             now_s = self._clock_s()
@@ -73,7 +73,5 @@ class RefusalLog:
                 return
             suppressed = quiet.suppressed if quiet else 0
             self._quiet[reason] = _Quiet(until_s=now_s + self._interval_s)
-        line = key_values(
-            event="export_refused", reason=reason, **fields, suppressed=suppressed or None
-        )
+        line = key_values(event=event, reason=reason, **fields, suppressed=suppressed or None)
         self._logger.warning("%s", line)

@@ -195,6 +195,7 @@ class Reception:
     def _say(self, arrival: Arrival, refusal: Refusal) -> None:
         self._log.refused(
             refusal.reason,
+            event="export_changed" if refusal.reason is Reason.WARNING else "export_refused",
             protocol=self._protocol,
             signal=arrival.signal,
             peer=arrival.peer,

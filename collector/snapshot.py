@@ -21,6 +21,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.pool import QueuePool
 
 from collector.cover import Kept
+from collector.precedence import contested
 from collector.schema import TIERS_S
 from collector.store import file_of
 from domain.errors import StoreError
@@ -29,7 +30,7 @@ from domain.labels import Labels, matches
 __all__ = ["SeriesLabels", "Snapshot", "Snapshots"]
 
 _BUSY_S = 5.0
-_CHUNK_ROWS = 2048
+_CHUNK_ROWS = 256
 _MOST_QUESTIONS = 4096
 
 
@@ -39,6 +40,9 @@ class SeriesLabels:
 
     by_id: dict[int, Labels] = field(default_factory=dict)
     _found: dict[Labels, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+    _contested: dict[Labels, tuple[tuple[int, ...], Mapping[int, tuple[str, int]]]] = field(
+        default_factory=dict
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self, connection: sqlite3.Connection) -> None:
@@ -66,6 +70,19 @@ class SeriesLabels:
                     self._found.clear()
                 self._found[where] = (len(self.by_id), found)
             return found
+
+    def contested(self, where: Labels) -> Mapping[int, tuple[str, int]]:
+        """Of these series, those whose service has several sources; judged once per set."""
+        found = self.matching(where)
+        with self._lock:
+            judged, places = self._contested.get(where, ((), {}))
+        if judged != found:
+            places = contested({number: self.by_id[number] for number in found})
+            with self._lock:
+                if len(self._contested) >= _MOST_QUESTIONS:
+                    self._contested.clear()
+                self._contested[where] = (found, places)
+        return places
 
 
 class Snapshot:
@@ -158,6 +175,5 @@ class Snapshots:
             isolation_level=None,  # why: BEGIN is ours
             check_same_thread=False,  # why: the pool hands a connection to one thread at a time
         )
-        for pragma in ("query_only=on", "cache_size=-32768"):
-            connection.execute(f"pragma {pragma}").close()
+        connection.execute("pragma query_only=on").close()
         return connection

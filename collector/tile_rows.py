@@ -1,7 +1,7 @@
 """Rows of tiles for a question: fetched by the fewest, sifted by source, and added up.
 
 Blobs of one step and group are gathered and decoded together, by one count over their words.
-Memory is bounded by the answer: `_ROOM_BYTES` a step, group and side, however long the window is.
+Memory is bounded by the answer and `_ROOM_ROWS`, however long the window is.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 from collector import words
 from collector.cover import Kept, Piece, TileRange, pieces, ranges
-from collector.precedence import NEAR_S, Precedence, Tile, contested
+from collector.precedence import NEAR_S, Precedence, Tile
 from collector.query import Selection
 from collector.schema import TIERS_S
 from collector.snapshot import Snapshot
@@ -27,7 +27,9 @@ from domain.metric import METRICS, Kind
 
 __all__ = ["Gathered", "Plan", "gather", "held", "plan", "rows"]
 
-_ROOM_BYTES = 64 * 1024
+_ROOM_ROWS = 32_768
+_FEW_ROWS = 64  # so that decoding works in the processor's cache
+_LONG_BYTES = 64 * 1024
 _HISTOGRAM = "n, failed, sum_ns, exact, low, high"
 _NUMBER = "n, sum, low, high, last, last_at_ns"
 _NS = 1_000_000_000
@@ -57,78 +59,56 @@ class Plan:
         return _StepOf(self.steps)
 
 
-class _Side:
-    """Blobs that wait to be decoded together; what has grown long is decoded and kept as counts."""
+class Gathered:
+    """Tiles of one step and group. They wait as rows, and are added up column by column."""
 
-    __slots__ = ("_blobs", "_counts", "_room")
+    __slots__ = ("_blobs", "_counts", "_failed", "_n", "_sum_ns", "rows")
 
     def __init__(self) -> None:
-        self._blobs: list[bytes] = []
-        self._counts: Cells | None = None
-        self._room = _ROOM_BYTES
+        self.rows: list[Row] = []
+        self._n = 0
+        self._failed = 0
+        self._sum_ns: int | None = 0
+        self._blobs: tuple[list[bytes], ...] = ([], [], [])
+        self._counts: list[Cells | None] = [None, None, None]
+
+    def settle(self) -> None:
+        """Add up the rows that wait. What has grown long is decoded and kept as counts."""
+        if not self.rows:
+            return
+        _, _, n, failed, sums_ns, *sides = zip(*self.rows, strict=True)
+        self.rows.clear()
+        self._n += sum(n)
+        self._failed += sum(failed)
+        known = self._sum_ns is not None and None not in sums_ns
+        self._sum_ns = (self._sum_ns or 0) + sum(sums_ns) if known else None
+        for place, (blobs, side) in enumerate(zip(self._blobs, sides, strict=True)):
+            blobs.append(b"".join(side))
+            if sum(map(len, blobs)) > _LONG_BYTES:
+                self._counts[place] = self._cells(place)
+                blobs.clear()
 
     @property
-    def empty(self) -> bool:
-        return not self._blobs and self._counts is None
-
-    def add(self, blob: bytes) -> None:
-        if not blob:
-            return
-        self._blobs.append(blob)
-        self._room -= len(blob)
-        if self._room < 0:
-            self._counts = self.cells()
-            self._blobs.clear()
-            self._room = _ROOM_BYTES
-
-    def cells(self) -> Cells:
-        counts = words.decode(self._blobs)
-        return counts if self._counts is None else counts + self._counts
-
-
-@dataclass(slots=True)
-class Gathered:
-    """Tiles of one step and group, added up."""
-
-    n: int = 0
-    failed: int = 0
-    sum_ns: int | None = 0
-    exact: _Side = field(default_factory=_Side)
-    low: _Side = field(default_factory=_Side)
-    high: _Side = field(default_factory=_Side)
-
-    def add(self, n: int, failed: int, sum_ns: int | None, *blobs: bytes) -> None:
-        """One tile."""
-        self.n += n
-        self.failed += failed
-        self.sum_ns = None if sum_ns is None or self.sum_ns is None else self.sum_ns + sum_ns
-        exact, low, high = blobs
-        if exact:
-            self.exact.add(exact)
-        if low or high:
-            self.low.add(low)
-            self.high.add(high)
-
-    def add_all(self, rows: Iterable[Row]) -> None:
-        """Many tiles: column by column, which is several times faster."""
-        _, _, n, failed, sums_ns, exact, low, high = zip(*rows, strict=True)
-        self.n += sum(n)
-        self.failed += sum(failed)
-        known = self.sum_ns is not None and None not in sums_ns
-        self.sum_ns = (self.sum_ns or 0) + sum(sums_ns) if known else None
-        self.exact.add(b"".join(exact))
-        if any(low) or any(high):
-            self.low.add(b"".join(low))
-            self.high.add(b"".join(high))
+    def failed(self) -> int:
+        self.settle()
+        return self._failed
 
     def distribution(self) -> Distribution:
-        exact = self.exact.cells()
-        sum_s = None if self.sum_ns is None else self.sum_ns / _NS
-        if self.low.empty and self.high.empty:
+        self.settle()
+        exact = self._cells(0)
+        sum_s = None if self._sum_ns is None else self._sum_ns / _NS
+        if not any(map(self._holds, (1, 2))):
             return Distribution(exact, exact, exact=True, sum_s=sum_s)
         return Distribution(
-            exact + self.low.cells(), exact + self.high.cells(), exact=False, sum_s=sum_s
+            exact + self._cells(1), exact + self._cells(2), exact=False, sum_s=sum_s
         )
+
+    def _holds(self, place: int) -> bool:
+        return self._counts[place] is not None or any(self._blobs[place])
+
+    def _cells(self, place: int) -> Cells:
+        waiting, counts = words.decode(self._blobs[place]), self._counts[place]
+        return waiting if counts is None else counts + waiting
 
 
 def plan(
@@ -148,7 +128,7 @@ def plan(
     labels = snapshot.labels
     series = {number: labels.by_id[number] for number in labels.matching(asked.where)}
     judge = None
-    if sift and not value_of(asked.where, "source") and (places := contested(series)):
+    if sift and not value_of(asked.where, "source") and (places := labels.contested(asked.where)):
         judge = Precedence(places, _held_by_better(snapshot, metric, tiles, kept, places))
     return Plan(metric, steps, tiles, kept, series, judge)
 
@@ -169,22 +149,53 @@ def gather(
     snapshot: Snapshot, asked: Plan, group_of: Mapping[int, int]
 ) -> tuple[dict[tuple[int, int], Gathered], set[int]]:
     """Histograms by (group, step), and the series that they came from."""
-    steps: defaultdict[int, defaultdict[int, Gathered]] = defaultdict(lambda: defaultdict(Gathered))
+    steps: defaultdict[int, _Groups] = defaultdict(lambda: _Groups(group_of))
     seen: set[int] = set()
     step_of = asked.step_of()
     single = len(set(group_of.values())) == 1
+    waiting = 0
     for _, chunk in _believed(snapshot, asked):
         seen.update(map(_SERIES, chunk))
         for at_s, tiles in groupby(chunk, _AT):
-            into = steps[step_of(at_s)]
+            groups = steps[step_of(at_s)]
             if single:
-                into[0].add_all(tiles)
+                only = groups[chunk[0][1]]
+                only.rows.extend(tiles)
+                if len(only.rows) > _FEW_ROWS:
+                    only.settle()
                 continue
-            for _, series_id, *told in tiles:
-                into[group_of[series_id]].add(*told)
+            for row in tiles:
+                groups[row[1]].rows.append(row)
+        waiting += len(chunk)
+        if waiting > _ROOM_ROWS:
+            waiting = 0
+            for groups in steps.values():
+                groups.settle()
+    for groups in steps.values():
+        groups.settle()
     return {
-        (group, step): tiles for step, found in steps.items() for group, tiles in found.items()
+        (group, step): tiles
+        for step, groups in steps.items()
+        for group, tiles in groups.by_group.items()
     }, seen
+
+
+class _Groups(dict[int, Gathered]):
+    """The tiles of one step by series; series of one group share theirs."""
+
+    def __init__(self, group_of: Mapping[int, int]) -> None:
+        super().__init__()
+        self._group_of = group_of
+        self.by_group: dict[int, Gathered] = {}
+
+    def __missing__(self, series_id: int) -> Gathered:
+        group = self._group_of[series_id]
+        found = self[series_id] = self.by_group.setdefault(group, Gathered())
+        return found
+
+    def settle(self) -> None:
+        for tiles in self.by_group.values():
+            tiles.settle()
 
 
 def _believed(snapshot: Snapshot, asked: Plan) -> Iterator[tuple[int, list[Row]]]:

@@ -7,9 +7,10 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
+from dash.development.base_component import Component
 from fastapi import FastAPI
 
 from alerts.ledger import Ledger
@@ -25,8 +26,18 @@ from dashboard.viewer import Viewer
 __all__ = ["attach"]
 
 REFRESH_S = 30.0
-_LOG = logging.getLogger(__name__)
-_PAGES = {FLEET: fleet, SERVICE: service}
+
+
+class _Page(Protocol):
+    """What a module of a page offers."""
+
+    def content(self, reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Content: ...
+
+    def page(self, view: View, shown: Content) -> list[Component]: ...
+
+
+_logger = logging.getLogger(__name__)
+_PAGES: dict[str, _Page] = {FLEET: fleet, SERVICE: service}
 _INDEX = """<!DOCTYPE html>
 <html lang="en">
   <head>
@@ -53,7 +64,13 @@ class _Pages:
     """Answers the questions of browsers about one reader and one ledger."""
 
     def __init__(
-        self, reader: Reader, ledger: Ledger, *, prefix: str, cache_s: float, now: Callable[[], float]
+        self,
+        reader: Reader,
+        ledger: Ledger,
+        *,
+        prefix: str,
+        cache_s: float,
+        now: Callable[[], float],
     ) -> None:
         self._reader = reader
         self._ledger = ledger
@@ -62,13 +79,13 @@ class _Pages:
         self._now = now
         self._recent = Recent()
 
-    def page(self, told: Mapping[str, Any]) -> list[Any]:
+    def page(self, told: Mapping[str, Any]) -> list[Component]:
         """A whole page for an address."""
         view, viewer = self._read(told)
         try:
             content = self._content(view, viewer)
         except Exception as error:
-            _LOG.exception("The page %r could not be made.", view.link())
+            _logger.exception("The page %r could not be made.", view.link())
             title = "? Stagewatch"
             regions = common_regions(view, viewer, newest_at_s=None, title=title)
             content = Content(title=title, regions=regions | trouble(error, viewer=viewer))
@@ -80,7 +97,7 @@ class _Pages:
         try:
             return self._content(view, viewer)
         except Exception as error:
-            _LOG.exception("The page %r could not be refreshed.", view.link())
+            _logger.exception("The page %r could not be refreshed.", view.link())
             return Content(title="", regions=trouble(error, viewer=viewer))
 
     def _read(self, told: Mapping[str, Any]) -> tuple[View, Viewer]:
@@ -174,11 +191,12 @@ def _answer(app: Dash, pages: _Pages) -> None:
 
 def _run_in_the_browser(app: Dash) -> None:
     """When to ask, and what a drag across a chart means: `assets/stagewatch.js`."""
+    tell: Callable[..., Any] = app.clientside_callback
 
     def ours(name: str) -> ClientsideFunction:
         return ClientsideFunction(namespace="stagewatch", function_name=name)
 
-    app.clientside_callback(
+    tell(
         ours("ask"),
         Output("ask-page", "data"),
         Output("ask-fill", "data"),
@@ -190,19 +208,19 @@ def _run_in_the_browser(app: Dash) -> None:
         Input("wake", "data"),
         State("answered", "data"),
     )
-    app.clientside_callback(
+    tell(
         ours("zoom"),
         Output("url", "search"),
         Input({"chart": ALL}, "relayoutData"),
         prevent_initial_call=True,
     )
-    app.clientside_callback(
+    tell(
         ours("find"),
         Output("url", "search", allow_duplicate=True),
         Input("find", "value"),
         prevent_initial_call=True,
     )
-    app.clientside_callback(
+    tell(
         ours("answered"),
         Output("offline", "hidden", allow_duplicate=True),
         Input("answered", "data"),

@@ -44,9 +44,7 @@ class _Group:
         return (down, found.high_s if found is not None else 0.0, unfinished or 0)
 
 
-def breakdown(
-    reader: Reader, selection: Selection, view: View, viewer: Viewer
-) -> list[Component]:
+def breakdown(reader: Reader, selection: Selection, view: View, viewer: Viewer) -> list[Component]:
     """The table, and how many rows it leaves out."""
     by = view.by or "replica"
     groups = _groups(reader, selection, view, by)

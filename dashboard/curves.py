@@ -72,9 +72,7 @@ def stack_regions(
     figure = chart(lines, [], frame=frame, marks=marks)
     told = guilty_text(rows)
     sentence = f"Mean time per stage; {told}." if rows else "No stage was measured."
-    body = [
-        [Cell(stage_word(row.stage)), Cell(seconds(row.now_s), number=True)] for row in rows
-    ]
+    body = [[Cell(stage_word(row.stage)), Cell(seconds(row.now_s), number=True)] for row in rows]
     return {"stack": figure}, {
         "caption-stack": [html.H3("Stages over time"), html.P(sentence, className="quiet")],
         "table-stack": table("Mean per stage", ("Stage", "Mean"), body),

@@ -156,10 +156,11 @@ def _line(line: Line, *, scale: float, stages: Sequence[str]) -> list[Figure]:
         },
     }
     if line.stack:
-        # why both names: Plotly draws the area up to the next line among that of the line below,
-        # and the style sheet colours areas by what they are called
-        above = stages[stages.index(line.stack) + 1 :][:1]
-        called = f"own-{line.stack}-next-{above[0] if above else 'none'}-"
+        # why both names: Plotly draws the area up to the next line beside the line below it, and
+        # the style sheet colours areas by what they are called
+        above = [*stages[stages.index(line.stack) + 1 :], "none"][0]
+        place = "first" if line.stack == stages[0] else "then"
+        called = f"{place}-{line.stack}-next-{above}-"
         trace |= {"stackgroup": "stages", "uid": called, "stackgaps": "infer zero"}
         return [trace | {"line": {"width": 0.5, "color": _FAINT}, "fillcolor": GREY}]
     lonely = _lonely(value)
@@ -302,8 +303,10 @@ def _shapes(threshold: Threshold | None, scale: float, top: float) -> list[Figur
         return []
     level = threshold.value * scale
     line = {"color": GREY, "width": 1.5, "dash": "dash"}
-    return [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level}
-            | {"line": line, "layer": "above"}]
+    return [
+        {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": level, "y1": level}
+        | {"line": line, "layer": "above"}
+    ]
 
 
 def _notes(

@@ -11,9 +11,20 @@ from dash.development.base_component import Component
 from alerts.ledger import Ledger, Standing
 from collector.query import Freshness, Reader, Selection, Stages, Window
 from dashboard.content import Content
-from dashboard.frame import SPOKEN_WHEN_CHANGED, common_regions, frame, region, tab_title
+from dashboard.frame import common_regions, frame, region, tab_title
 from dashboard.measure import P50, P99
-from dashboard.parts import Cell, empty, link, name_text, quiet, stage_bar, table
+from dashboard.parts import (
+    SPOKEN_WHEN_CHANGED,
+    Cell,
+    empty,
+    link,
+    name_text,
+    named_by,
+    quiet,
+    said,
+    stage_bar,
+    table,
+)
 from dashboard.promises import promise_table, summary, worst_first
 from dashboard.quantity import NOTHING, age, count, quantile_text, rate, window_text
 from dashboard.stages import compare, guilty_text
@@ -55,9 +66,7 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
     newest_at_s = max((at_s for at_s in ages if at_s is not None), default=None)
     return Content(
         title=tab_title(states),
-        regions=common_regions(
-            view, viewer, newest_at_s=newest_at_s, title=tab_title(states)
-        )
+        regions=common_regions(view, viewer, newest_at_s=newest_at_s, title=tab_title(states))
         | {
             "state": _headline(all_standings),
             "promises": _promises(standings, reader, view, viewer),
@@ -95,10 +104,8 @@ def page(view: View, shown: Content) -> list[Component]:
         [
             html.H1("Fleet", className="unseen"),
             region("state", shown, className="headline", **SPOKEN_WHEN_CHANGED),
-            html.Section(region("promises", shown), **{"aria-label": "Promises"}),
-            html.Section(
-                [heading, region("services", shown)], **{"aria-labelledby": "services-title"}
-            ),
+            html.Section(region("promises", shown), **said("Promises")),
+            html.Section([heading, region("services", shown)], **named_by("services-title")),
         ],
     )
 
@@ -123,7 +130,7 @@ def _promises(
         [
             html.P("Write down what your users are promised, and start again:"),
             html.Pre(
-                "# stagewatch.yaml\nobjectives:\n  - p99 ttft <= 1.5s over 30d where service=chat\n"
+                "# stagewatch.yaml\nalerts:\n  objectives:\n    - p99 ttft <= 1.5s over 30d where service=chat\n"
             ),
             html.Pre("stagewatch up --config stagewatch.yaml"),
         ],
@@ -143,9 +150,7 @@ def _services(reader: Reader, window: Window) -> list[_Service]:
     )
     fresh: Mapping[str, Freshness] = {each.service: each for each in reader.freshness(window)}
     services = [
-        _Service(
-            name=name, freshness=fresh.get(name), now=now.get(name), before=before.get(name)
-        )
+        _Service(name=name, freshness=fresh.get(name), now=now.get(name), before=before.get(name))
         for name in {*now, *fresh} - {""}
     ]
     return sorted(services, key=lambda each: (-each.p99_s, each.name))
@@ -172,9 +177,7 @@ def _service_table(
     return table("Services, slowest first", columns, rows)
 
 
-def _service_row(
-    service: _Service, window: Window, view: View, viewer: Viewer
-) -> list[Cell]:
+def _service_row(service: _Service, window: Window, view: View, viewer: Viewer) -> list[Cell]:
     now = service.now
     target = View(service=service.name, span_s=view.span_s, fixed=view.fixed)
     rows = compare(now, service.before) if now is not None else []

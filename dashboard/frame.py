@@ -9,7 +9,7 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from dashboard.content import Content
-from dashboard.parts import SILENT, badge, clock, link, name_text, quiet
+from dashboard.parts import SILENT, badge, clock, link, name_text, named_by, quiet, said
 from dashboard.quantity import age, span
 from dashboard.theme import LOOKS, State
 from dashboard.url import View
@@ -18,7 +18,6 @@ from dashboard.viewer import Viewer
 __all__ = ["SPANS_S", "base", "common_regions", "frame", "region", "tab_title", "trouble"]
 
 SPANS_S = (900, 3600, 21_600, 86_400, 604_800)
-SPOKEN_WHEN_CHANGED: dict[str, Any] = {"aria-live": "polite"}
 _KEYS = (
     ("g f", "Fleet: all promises and services"),
     ("/", "Find on the fleet page"),
@@ -33,7 +32,8 @@ _KEYS = (
 
 def region(name: str, content: Content, *, tag: Any = html.Div, **more: Any) -> Component:
     """A place that a refresh fills anew."""
-    return tag(content.regions.get(name), id={"region": name}, **more)
+    placed: Component = tag(content.regions.get(name), id={"region": name}, **more)
+    return placed
 
 
 def base(*, refresh_ms: int) -> Component:
@@ -124,9 +124,12 @@ def _brand(view: View, viewer: Viewer) -> list[Component]:
         )
     ]
     if view.service:
-        crumbs.append(html.Span([html.Span("/", className="slash", **SILENT), html.Span(name_text(view.service))]))
-    label: dict[str, Any] = {"aria-label": "Where you are"}
-    return [html.Nav(crumbs, **label)]
+        crumbs.append(
+            html.Span(
+                [html.Span("/", className="slash", **SILENT), html.Span(name_text(view.service))]
+            )
+        )
+    return [html.Nav(crumbs, **said("Where you are"))]
 
 
 def _time(view: View, viewer: Viewer, newest_at_s: int | None) -> list[Component]:
@@ -144,12 +147,12 @@ def _time(view: View, viewer: Viewer, newest_at_s: int | None) -> list[Component
     earlier = view.between(window.since_s - half_s, window.until_s - half_s)
     later = view.between(window.since_s + half_s, window.until_s + half_s)
     moves = [
-        link("←", viewer.href(earlier), id="earlier", title="Earlier", **_said("Earlier")),
-        link("→", viewer.href(later), id="later", title="Later", **_said("Later")),
+        link("←", viewer.href(earlier), id="earlier", title="Earlier", **said("Earlier")),
+        link("→", viewer.href(later), id="later", title="Later", **said("Later")),
     ]
     return [
-        html.Nav(spans, className="spans", **_said("Time shown")),
-        html.Nav(moves, className="spans moves", **_said("Move the time shown")),
+        html.Nav(spans, className="spans", **said("Time shown")),
+        html.Nav(moves, className="spans moves", **said("Move the time shown")),
         _liveness(view, viewer, newest_at_s),
     ]
 
@@ -157,7 +160,9 @@ def _time(view: View, viewer: Viewer, newest_at_s: int | None) -> list[Component
 def _liveness(view: View, viewer: Viewer, newest_at_s: int | None) -> Component:
     window = view.window(viewer.now_s)
     if view.live:
-        past = "no data yet" if newest_at_s is None else f"data {age(viewer.now_s - newest_at_s)} old"
+        past = (
+            "no data yet" if newest_at_s is None else f"data {age(viewer.now_s - newest_at_s)} old"
+        )
         return html.P([html.Span("live", className="live"), quiet(past)], className="liveness")
     return html.P(
         [
@@ -197,18 +202,16 @@ def _keys() -> Component:
         [
             html.H2("Keys", id="keys-title"),
             html.Dl(rows),
-            html.P("Drag across a chart to look closer; the refresh then pauses until you press Live."),
+            html.P(
+                "Drag across a chart to look closer; the refresh then pauses until you press Live."
+            ),
             _button("close", "Close", "Close the list of keys"),
         ],
         id="keys",
-        **{"aria-labelledby": "keys-title"},
+        **named_by("keys-title"),
     )
 
 
 def _button(act: str, face: str, label: str) -> Component:
-    marks: dict[str, Any] = {"data-act": act, "aria-label": label}
+    marks: dict[str, Any] = {"data-act": act} | said(label)
     return html.Button(face, title=label, className="button", type="button", **marks)
-
-
-def _said(label: str) -> dict[str, Any]:
-    return {"aria-label": label}

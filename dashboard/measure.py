@@ -59,7 +59,7 @@ def step_s(window: Window) -> int:
 
 
 def quantile_word(q: Fraction) -> str:
-    """ "P99", "P99.9"."""
+    """As in "P99", "P99.9"."""
     return f"P{float(q) * 100:.6g}"
 
 
@@ -86,9 +86,7 @@ def curve(points: Sequence[Point], q: Fraction, window: Window, step: int) -> Cu
     return Curve(since_s=since_s, until_s=until_s, low_s=low_s, high_s=high_s, value_s=value_s)
 
 
-def drawn(
-    found: Curve, viewer: Viewer, *, name: str, rank: int
-) -> tuple[list[Line], list[Band]]:
+def drawn(found: Curve, viewer: Viewer, *, name: str, rank: int) -> tuple[list[Line], list[Band]]:
     """A line where values are known, boxes where only ranges are."""
     coarse = np.isnan(found.value_s) & ~np.isnan(found.low_s)
     lines, bands = [], []
@@ -110,15 +108,15 @@ def drawn(
     return lines, bands
 
 
-def curves(
-    reader: Reader, metric: str, selection: Selection, group: str
-) -> dict[str, Curve]:
+def curves(reader: Reader, metric: str, selection: Selection, group: str) -> dict[str, Curve]:
     """P99 and P50 of everything, or P99 of the worst groups, by the name on the chart."""
     window, step = selection.window, step_s(selection.window)
     if group:
         worst = worst_groups(reader, metric, selection, group)[:MOST_LINES]
         return {
-            name or f"no {group}": curve(_points(reader, metric, selection, labels), P99, window, step)
+            name or f"no {group}": curve(
+                _points(reader, metric, selection, labels), P99, window, step
+            )
             for name, labels in worst
         }
     points = _points(reader, metric, selection, ())
@@ -172,9 +170,7 @@ def _means(series: Iterable[Series]) -> Mapping[int, float]:
     return means
 
 
-def _points(
-    reader: Reader, metric: str, selection: Selection, labels: Labels
-) -> Sequence[Point]:
+def _points(reader: Reader, metric: str, selection: Selection, labels: Labels) -> Sequence[Point]:
     where = tuple(sorted((dict(selection.where) | dict(labels)).items()))
     window = selection.window
     asked = Selection(window=window, where=where, step_s=step_s(window))

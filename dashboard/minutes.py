@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 from urllib.parse import quote
 
 from dash import html
 from dash.development.base_component import Component
 
+from dashboard.parts import said
 from domain.slice import MINUTE_S, Slice, SliceState
 
-__all__ = ["strip", "stretches", "tell"]
+__all__ = ["stretches", "strip", "tell"]
 
 _HEIGHT = 24
 _LEAST = 5
@@ -31,7 +31,7 @@ def strip(slices: Sequence[Slice], *, columns: int = 60) -> Component:
         for state, paths in drawn.items()
         if paths
     ]
-    label: dict[str, Any] = {"aria-label": tell(slices)}
+    label = said(tell(slices))
     return html.Span(layers, className="strip", role="img", title=tell(slices), **label)
 
 

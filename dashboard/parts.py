@@ -15,6 +15,8 @@ from dashboard.theme import LOOKS, State, css_class
 from dashboard.viewer import Viewer
 
 __all__ = [
+    "SILENT",
+    "SPOKEN_WHEN_CHANGED",
     "Cell",
     "Children",
     "badge",
@@ -23,8 +25,9 @@ __all__ = [
     "link",
     "meter",
     "name_text",
-    "notice",
+    "named_by",
     "quiet",
+    "said",
     "stage_bar",
     "table",
 ]
@@ -33,6 +36,7 @@ Children = Component | str | Sequence[Component | str]
 
 # why a dict: `aria-` and `data-` names are no Python names, and Dash types no wildcard properties
 SILENT: dict[str, Any] = {"aria-hidden": "true"}
+SPOKEN_WHEN_CHANGED: dict[str, Any] = {"aria-live": "polite"}
 _LONGEST = 60
 
 
@@ -43,6 +47,16 @@ class Cell:
     content: Any
     number: bool = False
     broad: bool = False  # on a narrow screen: a line of its own
+
+
+def said(label: str) -> dict[str, Any]:
+    """The name of a thing that has no text of its own."""
+    return {"aria-label": label}
+
+
+def named_by(element_id: str) -> dict[str, Any]:
+    """The name of a thing that another element spells out."""
+    return {"aria-labelledby": element_id}
 
 
 def badge(state: State, *, word: str = "") -> Component:
@@ -74,11 +88,6 @@ def quiet(text: Children) -> Component:
     return html.Span(text, className="quiet")
 
 
-def notice(content: Children, *, kind: str = "hint") -> Component:
-    """A sentence that stands apart."""
-    return html.P(content, className=f"notice {kind}")
-
-
 def empty(title: str, then: Sequence[Component | str]) -> Component:
     """Nothing is here: what that means, and what to do next."""
     return html.Div([html.H3(title), *then], className="empty")
@@ -88,8 +97,7 @@ def meter(share: float | None, *, label: str, state: State) -> Component:
     """A bar from nothing to all; beyond either end it stays at the end."""
     width = 0.0 if share is None else min(max(share, 0.0), 1.0)
     fill = html.Span(style={"width": f"{width * 100:.1f}%"}, className="fill")
-    said: dict[str, Any] = {"aria-label": label}
-    return html.Span(fill, className=f"meter {css_class(state)}", role="img", **said)
+    return html.Span(fill, className=f"meter {css_class(state)}", role="img", **said(label))
 
 
 def table(
@@ -141,7 +149,7 @@ def stage_bar(rows: Sequence[StageRow]) -> Component:
     known = [(row, row.now_s) for row in rows if row.now_s]
     whole_s = sum(now_s for _, now_s in known)
     words = [f"{stage_word(row.stage)} {seconds(now_s)}" for row, now_s in known]
-    label: dict[str, Any] = {"aria-label": "mean time by stage: " + ", ".join(words)}
+    label = said("mean time by stage: " + ", ".join(words))
     pieces = [
         html.Span(
             className=f"piece stage-{row.stage}",

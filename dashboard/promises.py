@@ -60,10 +60,9 @@ def promise_table(
     standings: Sequence[Standing], reader: Reader, view: View, viewer: Viewer, *, said: str = ""
 ) -> Component:
     """The worst promises, one row each. `said`: a message that the page shows already."""
-    window = view.window(viewer.now_s)
     shown = worst_first(standings)[:MOST_ROWS]
     columns = ("Promise", "Budget left", "Burn, last hour", "Latency", "Minutes", "Data")
-    rows = [_row(each, reader, window, view, viewer, said) for each in shown]
+    rows = [_row(each, reader, view, viewer, said=said) for each in shown]
     marks = [f"promise {css_class(each.state)}" for each in shown]
     parts: list[Component] = [table("Promises, worst first", columns, rows, marks=marks)]
     if len(standings) > len(shown):
@@ -72,9 +71,9 @@ def promise_table(
 
 
 def _row(
-    standing: Standing, reader: Reader, window: Window, view: View, viewer: Viewer, said: str
+    standing: Standing, reader: Reader, view: View, viewer: Viewer, *, said: str
 ) -> list[Cell]:
-    objective = standing.objective
+    objective, window = standing.objective, view.window(viewer.now_s)
     seen_s = standing.data_age_s(viewer.now_s)
     data = "never seen" if seen_s is None else f"{age(seen_s)} old"
     return [

@@ -34,7 +34,7 @@ def seconds(value_s: float | None) -> str:
 
 
 def seconds_range(low_s: float, high_s: float) -> str:
-    """ "1.2–1.9 s", "≥ 10 s" where the source has no upper edge, "≤ 1 ms" where it has no lower."""
+    """As in "1.2–1.9 s", "≥ 10 s" where the source has no upper edge, "≤ 1 ms" where it has no lower."""
     if math.isinf(high_s):
         return f"≥ {seconds(low_s)}"
     if low_s <= 0:
@@ -42,8 +42,10 @@ def seconds_range(low_s: float, high_s: float) -> str:
     (low, low_unit), (high, high_unit) = _in_unit(low_s), _in_unit(high_s)
     if (low, low_unit) == (high, high_unit):
         return f"{low} {low_unit}"
-    return f"{low}–{high} {high_unit}" if low_unit == high_unit else (
-        f"{low} {low_unit} – {high} {high_unit}"
+    return (
+        f"{low}–{high} {high_unit}"
+        if low_unit == high_unit
+        else (f"{low} {low_unit} – {high} {high_unit}")
     )
 
 
@@ -91,7 +93,7 @@ def rate(per_s: float | None) -> str:
 
 
 def age(seconds_ago: float) -> str:
-    """ "12 s", "4 min", "3 h", "2 d": how long ago."""
+    """As in "12 s", "4 min", "3 h", "2 d": how long ago."""
     past_s = max(seconds_ago, 0)
     for limit_s, unit_s, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if past_s < limit_s:

@@ -13,9 +13,22 @@ from collector.query import Reader, Selection, Stages, Window
 from dashboard.breakdown import breakdown
 from dashboard.content import Content
 from dashboard.curves import CHARTS, chart_regions, stack_regions
-from dashboard.frame import SPOKEN_WHEN_CHANGED, common_regions, frame, region, tab_title
+from dashboard.frame import common_regions, frame, region, tab_title
 from dashboard.measure import P50, P99
-from dashboard.parts import Cell, Children, badge, empty, link, name_text, quiet, stage_bar, table
+from dashboard.parts import (
+    SPOKEN_WHEN_CHANGED,
+    Cell,
+    Children,
+    badge,
+    empty,
+    link,
+    name_text,
+    named_by,
+    quiet,
+    said,
+    stage_bar,
+    table,
+)
 from dashboard.promises import promise_table, worst_first
 from dashboard.quantity import (
     NOTHING,
@@ -37,7 +50,7 @@ __all__ = ["content", "page"]
 
 SILENT_S = 180
 HEIGHT_PX = dict.fromkeys(CHARTS, 232) | {"stack": 288}
-GRAPH = {"displayModeBar": False, "doubleClick": False, "responsive": True, "showTips": False}
+GRAPH: Any = {"displayModeBar": False, "doubleClick": False, "responsive": True, "showTips": False}
 
 
 def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Content:
@@ -84,7 +97,7 @@ def page(view: View, shown: Content) -> list[Component]:
             ),
             region("state", shown, className="headline", **SPOKEN_WHEN_CHANGED),
             region("facts", shown),
-            html.Section(region("promises", shown), **{"aria-label": "Promises"}),
+            html.Section(region("promises", shown), **said("Promises")),
             html.Section(
                 [
                     html.Div(
@@ -93,7 +106,7 @@ def page(view: View, shown: Content) -> list[Component]:
                     ),
                     latencies,
                 ],
-                **{"aria-labelledby": "latency"},
+                **named_by("latency"),
             ),
             html.Section(
                 [
@@ -102,9 +115,9 @@ def page(view: View, shown: Content) -> list[Component]:
                         [_chart("stack", shown), region("stages", shown)], className="charts wide"
                     ),
                 ],
-                **{"aria-labelledby": "time"},
+                **named_by("time"),
             ),
-            html.Section(region("breakdown", shown), **{"aria-label": "Breakdown"}),
+            html.Section(region("breakdown", shown), **said("Breakdown")),
         ],
     )
 
@@ -127,7 +140,7 @@ def _chart(name: str, shown: Content) -> Component:
             ),
         ],
         role="group",
-        **{"aria-labelledby": caption},
+        **named_by(caption),
     )
 
 
@@ -235,7 +248,11 @@ def _facts(now: Stages | None, rows: Sequence[StageRow], window: Window) -> Comp
     flow = now.flow
     worst = guilty(rows)
     facts = [
-        ("Requests", rate(finished / (window.until_s - window.since_s)), f"{count(finished)} finished"),
+        (
+            "Requests",
+            rate(finished / (window.until_s - window.since_s)),
+            f"{count(finished)} finished",
+        ),
         ("TTFT P50", quantile_text(now.ttft, P50), "server side" if now.ttft.n else ""),
         ("TTFT P99", quantile_text(now.ttft, P99), _doubt(now)),
         ("E2E P99", quantile_text(now.e2e, P99), ""),
@@ -266,11 +283,10 @@ def _choices(view: View, viewer: Viewer) -> Component:
     """Split by a label, and the filters that are set."""
     every: list[tuple[str, str]] = [("", "all together"), *((each, each) for each in GROUPINGS)]
     split = [
-        link(word, viewer.href(_split(view, name)), current=view.by == name)
-        for name, word in every
+        link(word, viewer.href(_split(view, name)), current=view.by == name) for name, word in every
     ]
     chips = [_chip(name, value, view, viewer) for name, value in _filters(view.where)]
-    label: dict[str, Any] = {"aria-label": "Split by"}
+    label = said("Split by")
     return html.Div(
         [html.Nav([quiet("Split by"), *split], className="spans", **label), *chips],
         className="choices",
@@ -278,9 +294,7 @@ def _choices(view: View, viewer: Viewer) -> Component:
 
 
 def _split(view: View, by: str) -> View:
-    return View(
-        service=view.service, span_s=view.span_s, fixed=view.fixed, where=view.where, by=by
-    )
+    return View(service=view.service, span_s=view.span_s, fixed=view.fixed, where=view.where, by=by)
 
 
 def _filters(where: Labels) -> Labels:
@@ -288,16 +302,14 @@ def _filters(where: Labels) -> Labels:
 
 
 def _chip(name: str, value: str, view: View, viewer: Viewer) -> Component:
-    said: dict[str, Any] = {"aria-label": f"Lift the filter {name}"}
     lifted = viewer.href(view.only(name, ""))
     return html.Span(
-        [quiet(f"{name} "), name_text(value), link("×", lifted, **said)], className="chip"
+        [quiet(f"{name} "), name_text(value), link("×", lifted, **said(f"Lift the filter {name}"))],
+        className="chip",
     )
 
 
-def _stage_table(
-    now: Stages | None, rows: Sequence[StageRow], window: Window
-) -> list[Component]:
+def _stage_table(now: Stages | None, rows: Sequence[StageRow], window: Window) -> list[Component]:
     if now is None or not rows:
         return [html.P(quiet("No stage was measured in this window."))]
     columns = ("Stage", "Mean now", "Before", "Change", "P99 now", "Share")

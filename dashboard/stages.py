@@ -48,7 +48,7 @@ def stage_word(stage: Stage) -> str:
 
 
 def how_to_measure(stage: Stage) -> str:
-    """ "network: send client spans"."""
+    """As in "network: send client spans"."""
     return f"{stage_word(stage)}: {_REMEDIES[stage]}"
 
 
@@ -77,7 +77,7 @@ def guilty(rows: Sequence[StageRow]) -> StageRow | None:
 
 
 def guilty_text(rows: Sequence[StageRow]) -> str:
-    """ "queue +1.21 s", or where most of the time goes: "mostly decode, 82 %"."""
+    """As in "queue +1.21 s", or where most of the time goes: "mostly decode, 82 %"."""
     worst = guilty(rows)
     if worst is not None:
         return f"{stage_word(worst.stage)} +{seconds(worst.excess_s)}"

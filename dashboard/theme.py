@@ -94,7 +94,8 @@ def css() -> str:
     )
     stages = "".join(
         f".stage-{stage} {{ background-color: var(--stage-{stage}) }}\n"
-        f"[class*='own-{stage}-'] .js-tozero, [class*='next-{stage}-'] .js-tonext"
+        f"[class*='first-{stage}-'] .fills > g:first-child .js-fill, "
+        f"[class*='next-{stage}-'] .fills > g:last-child .js-fill"
         f" {{ fill: var(--stage-{stage}) !important; fill-opacity: 1 !important }}\n"
         for stage in STAGE_SHADES
     )

@@ -53,7 +53,7 @@ class View:
 
     @property
     def live(self) -> bool:
-        """Does the window move with the clock?"""
+        """Whether the window moves with the clock."""
         return self.fixed is None
 
     def window(self, now_s: int) -> Window:

@@ -72,7 +72,7 @@ class Viewer:
         return f"{name} ({offset})" if isinstance(self.zone, ZoneInfo) and name != "UTC" else offset
 
     def offset_word(self) -> str:
-        """ "UTC+5:30": what the reader's clock shows more than UTC does now."""
+        """As in "UTC+5:30": what the reader's clock shows more than UTC does now."""
         offset = datetime.fromtimestamp(self.now_s, self.zone).utcoffset() or timedelta()
         minutes = round(offset.total_seconds() / 60)
         hours, rest = divmod(abs(minutes), 60)

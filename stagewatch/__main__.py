@@ -51,11 +51,15 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     demo.add_argument("--speed", type=float, default=1.0, help="load, as a multiple of the usual")
     demo.add_argument("--trace", type=Path, metavar="FILE", help="replay a real request trace")
-    demo.add_argument("--incident", choices=["none", *INCIDENTS], default="none", help="a fault to watch")
+    demo.add_argument(
+        "--incident", choices=["none", *INCIDENTS], default="none", help="a fault to watch"
+    )
     demo.add_argument(
         "--incident-after", type=float, default=60.0, metavar="SECONDS", help="default 60"
     )
-    demo.add_argument("--webhook", metavar="URL", help="where to send the alerts (loopback is fine)")
+    demo.add_argument(
+        "--webhook", metavar="URL", help="where to send the alerts (loopback is fine)"
+    )
     demo.add_argument("--seed", type=int, default=1, help="the same seed invents the same traffic")
     demo.add_argument("--exit-after", type=float, metavar="SECONDS", help="end by itself")
 
@@ -70,7 +74,9 @@ def _add_servers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     for name, text in servers.items():
         server = commands.add_parser(name, help=text)
         server.add_argument("--config", type=Path, metavar="FILE", help="a YAML file")
-        server.add_argument("--data-dir", type=Path, help="where the data lie (default: the file's)")
+        server.add_argument(
+            "--data-dir", type=Path, help="where the data lie (default: the file's)"
+        )
         server.add_argument("--port", type=int, help="pages and API (default 8400)")
 
 

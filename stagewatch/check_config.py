@@ -1,4 +1,4 @@
-"""`stagewatch check-config FILE`: is it right, and what would it do?"""
+"""`stagewatch check-config FILE`: whether it is right, and what it would watch."""
 
 import sys
 from pathlib import Path

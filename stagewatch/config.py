@@ -159,7 +159,8 @@ def load(path: Path | None) -> Config:
 
 def _explained(error: ValidationError, file: Located) -> ConfigError:
     """The first problem, and how many more there are."""
-    first, *others = error.errors()
+    # why unknown keys first: a misspelt one is often why another is missing
+    first, *others = sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
     remedy = _remedy(first)
     if others:
         remedy += f" ({len(others)} more after that)"
@@ -170,6 +171,8 @@ def _explained(error: ValidationError, file: Located) -> ConfigError:
 
 
 def _remedy(problem: ErrorDetails) -> str:
+    if problem["type"] == "missing":
+        return "Add it."
     if problem["type"] != "extra_forbidden":
         return "Change it, or leave it out to take the default."
     known = _fields_at(problem["loc"][:-1])

@@ -168,7 +168,9 @@ def _quantile_rows(answer: Any) -> list[Row]:
         for point in series["points"]:
             key = (*sorted(series["labels"].items()), point["from"])
             row = rows.setdefault(key, _place(series["labels"], point))
-            row["n"] = point["n"] + point["failed"]
+            row["n"] = point["n"]
+            if any(each["failed"] for each in series["points"]):
+                row["failed"] = point["failed"]
             row |= _said(f"p{q * 100:g}", point)
     return list(rows.values())
 

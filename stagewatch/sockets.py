@@ -28,7 +28,7 @@ def listen(host: str, port: int, *, setting: str) -> Iterator[socket.socket]:
 
 
 def is_free(host: str, port: int) -> bool:
-    """Could somebody listen there now?"""
+    """Whether somebody could listen there now."""
     try:
         with listen(host, port, setting="probe"):
             return True

@@ -76,11 +76,15 @@ def serve(
     parts: Sequence[str] = PARTS,
     *,
     ready: Callable[[Running], None] = lambda _: None,
-    stop: threading.Event | None = None,
+    asked: threading.Event | None = None,
+    ending: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run until a signal comes or `stop` is set; then let everything finish and go."""
-    stop = stop or threading.Event()
-    with ExitStack() as stack, _signals(stop), _ended_by(stop):
+    """Run until a signal comes or `asked` is set; then let everything finish and go.
+
+    `ending` is called while the server still takes exports, so that senders can say their last.
+    """
+    asked, stop = asked or threading.Event(), threading.Event()
+    with _signals(asked), ExitStack() as stack, _ended_by(stop):
         process = _Process(config, stack)
         if "collector" in parts:
             process.collect()
@@ -88,11 +92,13 @@ def serve(
         if "alerts" in parts:
             process.evaluate(stop)
         process.show(pages="dashboard" in parts)
-        web = threading.Thread(target=_serve_web, args=(process.web, stop), name="web")
+        web = threading.Thread(target=_serve_web, args=(process.web, stop, asked), name="web")
         web.start()
         stack.callback(web.join)
+        stack.callback(stop.set)
+        stack.callback(ending)
         ready(process.running())
-        stop.wait()
+        asked.wait()
 
 
 @contextlib.contextmanager
@@ -128,7 +134,9 @@ class _Process:
         self._stack.callback(store.close)
         self._writer = self._stack.enter_context(Writer(store, settings))
         self._own.watch(self._writer.counts)
-        self._otlp = self._listen(settings.host, settings.otlp_http_port, "collector.otlp_http_port")
+        self._otlp = self._listen(
+            settings.host, settings.otlp_http_port, "collector.otlp_http_port"
+        )
         grpc = serve_grpc(self._writer, settings, self._own, log=self._log)
         self._stack.callback(grpc.stop)
         self._grpc_port = grpc.port
@@ -151,7 +159,10 @@ class _Process:
         settings = self._config.alerting
         delivery = Delivery(self._state, settings.receivers)
         evaluator = Evaluator(
-            self._read(), gather(settings.objectives), self._state, settings=settings,
+            self._read(),
+            gather(settings.objectives),
+            self._state,
+            settings=settings,
             wake=delivery.wake,
         )
         delivery.start()
@@ -211,12 +222,14 @@ def _url(listener: socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _serve_web(apps: Sequence[tuple[FastAPI, socket]], stop: threading.Event) -> None:
+def _serve_web(
+    apps: Sequence[tuple[FastAPI, socket]], stop: threading.Event, asked: threading.Event
+) -> None:
     """All web servers on one loop of their own: signals belong to the main thread."""
     try:
         asyncio.run(_serve_all(apps, stop))
     finally:
-        stop.set()
+        asked.set()  # why: a server without its pages must end, not linger
 
 
 async def _serve_all(apps: Sequence[tuple[FastAPI, socket]], stop: threading.Event) -> None:

@@ -107,7 +107,9 @@ class _Walk:
             ) from error
         finally:
             loader.dispose()  # type: ignore[no-untyped-call]  # untyped library
-        return _SECRET.sub(lambda m: self._secret(m, line), value) if isinstance(value, str) else value
+        return (
+            _SECRET.sub(lambda m: self._secret(m, line), value) if isinstance(value, str) else value
+        )
 
     def _secret(self, match: re.Match[str], line: int) -> str:
         from_file, name = match[1], match[2]

@@ -62,8 +62,8 @@ def counter(page: Page, family: str) -> dict[Labels, float]:
     """Every series of a counter family, by the name its samples carry."""
     _check(page, family, ("",), {"counter", "untyped", "unknown", "gauge"})
     values = _values(page.samples(family))
-    if any(not 0 <= value < math.inf for value in values.values()):
-        raise _refused(family, "a counter is negative or no number")
+    if any(not 0 <= value <= _MAX_COUNT for value in values.values()):
+        raise _refused(family, "a counter is negative, beyond reason or no number")
     return values
 
 
@@ -76,7 +76,7 @@ def gauge(page: Page, family: str) -> dict[Labels, float]:
     _check(page, family, ("",), {"gauge", "untyped", "unknown"})
     greatest: dict[Labels, float] = {}
     for labels, value in _values(page.samples(family)).items():
-        if 0 <= value < math.inf:
+        if 0 <= value <= _MAX_COUNT:
             one = tuple(pair for pair in labels if pair[0] != "pid")
             greatest[one] = max(greatest.get(one, value), value)
     return greatest

@@ -12,6 +12,7 @@ from threading import Event
 import httpx
 from prometheus_client import CollectorRegistry, start_http_server
 
+from domain.errors import ConfigError
 from exporters.engine.describe import describe
 from exporters.engine.failure import ScrapeError
 from exporters.engine.otlp import export_request
@@ -59,6 +60,16 @@ class _Watch:
             return self.state.observe(self.parser.parse(text, where=self.target.page_url), at_ns)
         except ScrapeError as failure:
             return self.state.failed(failure, at_ns)
+        except Exception as error:  # noqa: BLE001 - one page must not end the other targets
+            _LOG.exception("a fault of ours while reading %s", self.target.page_url)
+            self.state = TargetState(self.target.series)
+            fault = ScrapeError(
+                "fault",
+                f"this page cannot be digested: {error!r}",
+                where=self.target.page_url,
+                remedy="Report it with the page; counting begins anew with the next one.",
+            )
+            return self.state.failed(fault, at_ns)
 
     def log(self, reading: Reading) -> None:
         """A line when what is wrong changes, none while it stays the same."""
@@ -165,9 +176,16 @@ def _serve(settings: EngineSettings, page: OwnPage, stack: AsyncExitStack) -> in
         return None
     registry = CollectorRegistry()
     registry.register(page)
-    server, thread = start_http_server(
-        settings.listen_port, addr=settings.listen_host, registry=registry
-    )
+    try:
+        server, thread = start_http_server(
+            settings.listen_port, addr=settings.listen_host, registry=registry
+        )
+    except OSError as error:
+        raise ConfigError(
+            f"the exporter's own page cannot listen there: {error.strerror}",
+            where=f"listen_port {settings.listen_host}:{settings.listen_port}",
+            remedy="Choose another port, 0 for a free one, or null for no page.",
+        ) from error
     stack.callback(thread.join)
     stack.callback(server.server_close)
     stack.callback(server.shutdown)

@@ -2,15 +2,13 @@
 
 import argparse
 import multiprocessing
-import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from multiprocessing.context import SpawnContext
-from multiprocessing.synchronize import Event
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +24,26 @@ __all__ = ["run"]
 
 _READY_S = 30.0
 _CLOSE_S = 2.0
-_ORPHAN_CHECK_S = 1.0
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Bring everything up, say where it is, and end it all together."""
-    stop = threading.Event()
+    asked = threading.Event()
     config = _config(arguments)
-    children = _Children(stop)
-    with ExitStack() as stack:
-        stack.callback(children.close)
-        if arguments.exit_after is not None:
-            timer = threading.Timer(arguments.exit_after, stop.set)
-            timer.daemon = True
-            timer.start()
-            stack.callback(timer.cancel)
-        serve(config, stop=stop, ready=lambda running: _start(children, arguments, running))
+    children = _Children(asked)
+    if arguments.exit_after is not None:
+        timer = threading.Timer(arguments.exit_after, asked.set)
+        timer.daemon = True
+        timer.start()
+    try:
+        serve(
+            config,
+            asked=asked,
+            ready=lambda running: _start(children, arguments, running),
+            ending=children.close,
+        )
+    finally:
+        children.close()
     return children.failed
 
 
@@ -116,15 +118,18 @@ The first objectives are judged when the first minute has closed. Ctrl-C ends ev
     )
 
 
-@dataclass(slots=True)
 class _Children:
-    """The fleet and the sidecar. If one dies, the demo ends and says so."""
+    """The fleet and the sidecar. If one dies, the demo ends and says so.
 
-    stop: threading.Event
-    failed: int = 0
-    _context: SpawnContext = field(default_factory=lambda: multiprocessing.get_context("spawn"))
-    _asked: Event | None = None
-    _processes: list[Any] = field(default_factory=list)
+    Each child holds the far end of a pipe: it leaves when we close ours, and so also when we die.
+    """
+
+    def __init__(self, asked: threading.Event) -> None:
+        self.failed = 0
+        self._asked = asked
+        self._context = multiprocessing.get_context("spawn")
+        self._processes: list[Any] = []
+        self._ends: list[Connection] = []
 
     def start_fleet(self, settings: FleetSettings) -> Sequence[dict[str, Any]]:
         """Returns where the replicas' pages are."""
@@ -139,51 +144,55 @@ class _Children:
         self._start("exporter", _exporter, settings)
 
     def close(self) -> None:
-        """Ask, wait a little, insist."""
-        self.stop.set()
-        if self._asked is not None:
-            self._asked.set()
+        """Ask, wait a little, insist. A second time there is nothing left to do."""
+        self._asked.set()
+        for end in self._ends:
+            end.close()
+        until_s = time.monotonic() + _CLOSE_S
         for process in self._processes:
-            process.join(_CLOSE_S)
+            process.join(max(until_s - time.monotonic(), 0.0))
             if process.is_alive():
                 process.kill()
+        self._processes.clear()
 
     def _start(self, name: str, target: Callable[..., None], *arguments: Any) -> None:
-        if self._asked is None:
-            self._asked = self._context.Event()
+        far, near = self._context.Pipe(duplex=False)
         process = self._context.Process(
-            target=target, args=(os.getpid(), self._asked, *arguments), name=name, daemon=True
+            target=target, args=(far, *arguments), name=name, daemon=True
         )
         process.start()
+        far.close()
+        self._ends.append(near)
         self._processes.append(process)
         threading.Thread(target=self._watch, args=(process,), daemon=True).start()
 
     def _watch(self, process: Any) -> None:
-        process.join()
-        if not self.stop.is_set():
+        wait_for([process.sentinel])
+        if not self._asked.is_set():
             print(f"stagewatch: the demo's {process.name} ended", file=sys.stderr)  # noqa: T201
             self.failed = 1
-            self.stop.set()
+            self._asked.set()
 
 
-def _fleet(parent: int, asked: Event, settings: FleetSettings, sender: Any) -> None:
-    run_fleet(settings, _until(parent, asked), lambda targets: sender.send(list(targets)))
+def _fleet(far: Connection, settings: FleetSettings, sender: Connection) -> None:
+    run_fleet(settings, _until(far), lambda targets: sender.send(list(targets)))
 
 
-def _exporter(parent: int, asked: Event, settings: EngineSettings) -> None:
-    from exporters.engine.run import run as run_exporter  # noqa: PLC0415 - only this process needs it
+def _exporter(far: Connection, settings: EngineSettings) -> None:
+    from exporters.engine.run import (  # noqa: PLC0415 - only this process needs it
+        run as run_exporter,
+    )
 
-    run_exporter(settings, _until(parent, asked))
+    run_exporter(settings, _until(far))
 
 
-def _until(parent: int, asked: Event) -> threading.Event:
-    """Set when the demo asks, or when it is gone. Ctrl-C reaches the demo, which then asks."""
+def _until(far: Connection) -> threading.Event:
+    """Set once the other end is closed. Ctrl-C reaches the demo itself, which then closes it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stop = threading.Event()
 
     def wait() -> None:
-        while not asked.wait(_ORPHAN_CHECK_S) and os.getppid() == parent:
-            pass
+        wait_for([far])
         stop.set()
 
     threading.Thread(target=wait, daemon=True).start()

@@ -56,10 +56,10 @@ class SpanSender:
         """Send what is left if the collector answers within a moment, then end."""
         self._closing.set()
         self._news.set()
-        self._thread.join(_GRACE_S + _TIMEOUT_S)
-        left = sum(spans for _, spans in self._waiting)
-        if left or self.lost_spans:
-            _log.warning("%d spans were not delivered", left + self.lost_spans)
+        self._thread.join(_GRACE_S)
+        self.lost_spans += sum(spans for _, spans in self._waiting)
+        if self.lost_spans:
+            _log.warning("%d spans were not delivered", self.lost_spans)
 
     def _run(self) -> None:
         failures = 0

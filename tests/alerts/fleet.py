@@ -56,5 +56,3 @@ class Fleet(RecordedMinutes):
             if each.window.since_s <= selection.window.since_s < each.window.until_s
             and bool(each.labels) == bool(selection.by)
         ]
-
-

@@ -19,7 +19,9 @@ class Pager:
         self.hang.set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), daemon=True
+        )
 
     def __enter__(self):
         self._thread.start()
@@ -56,7 +58,7 @@ class Pager:
         pager = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):  # noqa: N802 - the name that http.server calls
+            def do_POST(self):
                 text = self.rfile.read(int(self.headers["Content-Length"]))
                 pager.hang.wait(30)
                 with pager.lock:

@@ -5,14 +5,13 @@ import threading
 import time
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from alerts.delivery import Courier, Delivery, backoff_s
 from alerts.settings import WebhookSettings
 from alerts.tables import AttemptRow, OutboxRow, open_state, writing
 from alerts.webhook import Webhook
-from sqlalchemy import select
-from sqlalchemy.orm import Session
-
 from tests.alerts.pager import Pager
 
 

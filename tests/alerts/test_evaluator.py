@@ -4,6 +4,8 @@ import threading
 from fractions import Fraction
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from alerts.evaluator import Evaluator
 from alerts.incident import Event, Tier
@@ -11,9 +13,6 @@ from alerts.settings import AlertsSettings
 from alerts.sql_ledger import SqlLedger
 from alerts.tables import OutboxRow, open_state
 from domain.errors import StoreError
-from sqlalchemy import select
-from sqlalchemy.orm import Session
-
 from tests.alerts.fleet import START_S, Fleet, chat, minute, outage
 
 RECEIVER = {"name": "pager", "url": "http://127.0.0.1:9/", "allow_private": True}

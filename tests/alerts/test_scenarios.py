@@ -5,7 +5,6 @@ import pytest
 from alerts.replay import check
 from alerts.scenario import load_scenario
 from domain.errors import ConfigError
-
 from tests.paths import ROOT
 
 FILES = sorted((ROOT / "tests" / "scenarios").glob("*.yaml"))

@@ -4,7 +4,6 @@ import pytest
 
 from alerts.settings import WebhookSettings
 from alerts.webhook import Fate, Webhook, retry_after_s
-
 from tests.alerts.pager import Pager
 
 
@@ -27,7 +26,7 @@ def send(url, resolver=None, **settings):
         "fe80::1%eth0",
         "fd00::1",
         "::ffff:10.0.0.1",
-        "0.0.0.0",
+        "0.0.0.0",  # noqa: S104 - an address to refuse
         "224.0.0.1",
         "100.64.0.1",
     ],

@@ -309,9 +309,12 @@ def test_a_hundred_thousand_label_values_meet_a_limit(collector):
         assert answer.status_code == 200
         response = ExportMetricsServiceResponse.FromString(answer.content)
         assert response.partial_success.rejected_data_points == 0
+        assert "became `other`" in response.partial_success.error_message
 
     assert collector.counted("bounded_labels_total") >= 97_000
     assert collector.peak_bytes() - before < 128 * MIB
+    assert collector.refusals() == []
+    assert collector.log().count("event=export_changed") == 10  # one an export
     assert "Traceback" not in collector.log()
     assert collector.post(SPANS).status_code == 200
 

@@ -136,6 +136,19 @@ def test_what_was_rejected_is_said_in_the_encoding_of_the_request(receiver, capl
     assert ["3 of 148 spans refused" in line for line in caplog.messages].count(True) == 1
 
 
+def test_what_was_kept_otherwise_than_sent_is_a_warning_and_no_refusal(receiver, caplog):
+    receiver.intake.answer = Outcome(message="3 series became `other`")
+
+    answer = receiver.post()
+
+    partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
+    assert (partial.rejected_spans, partial.error_message) == (0, "3 series became `other`")
+    assert [line.split()[0] for line in caplog.messages if "reason=warning" in line] == [
+        "event=export_changed"
+    ]
+    assert receiver.refused("warning") == 0
+
+
 def test_rejected_points_are_counted_as_points(receiver):
     receiver.intake.answer = Outcome(rejected=2, message="too many series")
 

@@ -376,12 +376,14 @@ def test_labels_are_those_of_the_window(stored):
     assert reader.label_values("tenant", ALL) == []
 
 
-def test_health_tells_what_the_collector_counted(stored):
-    writer, reader = stored
-    writer.traces(traces(span(1, **{TTFT: 0.5})))
+def test_health_tells_what_the_collector_counted(tmp_path):
+    with writing(tmp_path) as writer:
+        writer.traces(traces(span(1, **{TTFT: 0.5})))
+    reader = StoreReader(tmp_path)
 
     found = reader.health()
 
+    reader.close()
     assert found["stored_spans_total"] == 1
     assert found["series"] == 1
     assert found["store_bytes"] > 0
@@ -475,7 +477,6 @@ SPREAD_S = st.lists(
 )
 
 
-@pytest.mark.slow
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

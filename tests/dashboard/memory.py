@@ -102,7 +102,9 @@ class MemoryReader:
         for stream in self._streams(metric, selection.where):
             groups.setdefault(project(stream.labels, selection.by), []).append(stream)
         begins = (
-            range(window.since_s // step * step, window.until_s, step) if step else (window.since_s,)
+            range(window.since_s // step * step, window.until_s, step)
+            if step
+            else (window.since_s,)
         )
         found = []
         for labels, streams in groups.items():
@@ -143,8 +145,7 @@ class MemoryReader:
         for metric in ("ttft", "e2e", *Stage):
             series = self.latency(str(metric), selection)
             whole[str(metric)] = {
-                each.labels: add_all(point.distribution for point in each.points)
-                for each in series
+                each.labels: add_all(point.distribution for point in each.points) for each in series
             }
         groups = {labels for found in whole.values() for labels in found}
         answer = []
@@ -210,9 +211,7 @@ class MemoryReader:
         if self.broken:
             raise BrokenReaderError("store 'stagewatch.db': no such file. Start the collector.")
         return [
-            Freshness(
-                service=name, newest_at_s=self.world.newest_at_s.get(name), replicas=replicas
-            )
+            Freshness(service=name, newest_at_s=self.world.newest_at_s.get(name), replicas=replicas)
             for name, replicas in self.world.replicas.items()
         ]
 
@@ -290,4 +289,12 @@ def _reason(state):
     }.get(state, state)
 
 
-__all__ = ["BrokenReaderError", "Gauge", "MemoryLedger", "MemoryReader", "SliceState", "Stream", "World"]
+__all__ = [
+    "BrokenReaderError",
+    "Gauge",
+    "MemoryLedger",
+    "MemoryReader",
+    "SliceState",
+    "Stream",
+    "World",
+]

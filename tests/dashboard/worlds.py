@@ -27,7 +27,16 @@ def objective(name, metric, threshold, service, target="0.99"):
 
 
 def serve(
-    world, service, replicas, *, per_min=20, fault=None, coarse=False, silent=(), client=False, seed=1
+    world,
+    service,
+    replicas,
+    *,
+    per_min=20,
+    fault=None,
+    coarse=False,
+    silent=(),
+    client=False,
+    seed=1,
 ):
     """Two hours of traffic; `fault` = (seconds before the end, stage, factor); `silent` = gaps."""
     random = np.random.default_rng(seed)

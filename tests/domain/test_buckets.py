@@ -90,7 +90,8 @@ def test_counts_at_the_sources_own_edges_are_exact(values_s, edges_s):
     pair = scrape(values_s, edges_s).distribution
 
     for edge_s in edges_s[:-1]:
-        assert pair.at_most(edge_s) == ((values_s <= edge_s).sum(),) * 2
+        if edge_s <= EDGES_S[-1]:  # what the grid has no edge for is open
+            assert pair.at_most(edge_s) == ((values_s <= edge_s).sum(),) * 2
 
 
 @given(samples, samples, st.sampled_from(ENGINE_LAYOUTS_S), st.sampled_from(ENGINE_LAYOUTS_S))

@@ -108,7 +108,15 @@ def test_an_interval_without_values_takes_no_exactness_away():
 
 @pytest.mark.parametrize(
     ("n", "q", "rank"),
-    [(100, 0.99, 99), (1000, 0.999, 999), (3, 0.5, 2), (10, Fraction(9, 10), 9), (7, 0, 1)],
+    [
+        (100, 0.99, 99),
+        (1000, 0.999, 999),
+        (3, 0.5, 2),
+        (10, Fraction(9, 10), 9),
+        (7, 0, 1),
+        (100, 0.07, 7),
+        (100, 0.55, 55),
+    ],
 )
 def test_the_rank_is_the_ceiling_of_q_n_in_exact_arithmetic(n, q, rank):
     values_s = 2.0 ** np.arange(-20, -20 + n) if n < 20 else 1.02 ** np.arange(n) * 1e-8

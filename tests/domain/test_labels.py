@@ -41,6 +41,7 @@ def test_every_pair_must_match():
     assert matches(own, (("service", "chat"), ("replica", "a")))
     assert not matches(own, (("service", "chat"), ("replica", "b")))
     assert not matches(own, (("replica", ""),))
+    assert not matches(own, (("model", "llama"),))
     assert matches(own, ())
 
 

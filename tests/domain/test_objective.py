@@ -41,6 +41,21 @@ def test_a_tie_does_not_burn():
     assert burns(counted(181, 3000), objective(), rule(6), surely=True)
 
 
+@pytest.mark.parametrize("target", ["0.9", "0.95", "0.99", "0.995", "0.999", "0.9999"])
+@pytest.mark.parametrize("factor", ["1", "3", "6", "14.4", "13.44", "5.6", "2.8"])
+@pytest.mark.parametrize("total", [10**6, 3 * 10**6, 7 * 10**6])
+def test_no_tie_burns_and_one_more_does(target, factor, total):
+    tie = Fraction(factor) * (1 - Fraction(target)) * total
+    assert tie.denominator == 1
+    if tie < total:
+        judged = [
+            burns(counted(bad, total), objective(target), rule(factor), surely=True)
+            for bad in (int(tie), int(tie) + 1)
+        ]
+
+        assert judged == [False, True]
+
+
 @given(
     counts,
     st.sampled_from(("0.9", "0.95", "0.99", "0.995", "0.999", "0.9999")),

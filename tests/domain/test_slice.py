@@ -47,6 +47,12 @@ def test_a_minute_is_one_of_four_things(told, state):
     assert Slice(minute_at_s=120, **told).state is state
 
 
+def test_surely_bad_and_possibly_bad_are_what_is_not_possibly_and_not_surely_good():
+    counted = tally([Slice(minute_at_s=0, good_low=5, good_high=8, total=10)])
+
+    assert (counted.bad_low, counted.bad_high) == (2, 5)
+
+
 def test_no_minutes_are_nothing_at_all():
     assert tally([]) == Tally()
 

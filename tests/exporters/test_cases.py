@@ -6,7 +6,15 @@ import pytest
 
 from domain.distribution import add_all
 from exporters.engine.otlp import export_request
-from tests.exporters.pages_of import CASES, ENGINES, NOTHING_YET, increments, latency, level, scrapes
+from tests.exporters.pages_of import (
+    CASES,
+    ENGINES,
+    NOTHING_YET,
+    increments,
+    latency,
+    level,
+    scrapes,
+)
 
 
 def case(number, **target):
@@ -76,9 +84,7 @@ def test_06_a_sum_that_falls_by_the_hosts_uptime_is_dropped_and_counted():
 
 def test_06_the_next_interval_is_right_again():
     first, second = (next(CASES.glob(f"06-*.{t}.prom")).read_text() for t in ("t0", "t1"))
-    third = (
-        second.replace("} 10\n", "} 11\n").replace("-1000009.956", repr(-1000009.956 + 0.2))
-    )
+    third = second.replace("} 10\n", "} 11\n").replace("-1000009.956", repr(-1000009.956 + 0.2))
 
     queue = latency(scrapes(first, second, third)[1], "queue")
 
@@ -167,7 +173,9 @@ def test_15_a_torn_family_is_refused_and_counted():
 
 
 def test_15_what_the_torn_page_hid_is_counted_on_the_next_one():
-    first, torn = (next(CASES.glob(f"15-*.{t}.prom")).read_text() or NOTHING_YET for t in ("t0", "t1"))
+    first, torn = (
+        next(CASES.glob(f"15-*.{t}.prom")).read_text() or NOTHING_YET for t in ("t0", "t1")
+    )
     mended = torn.replace('le="0.25"} 4', 'le="0.25"} 5')
 
     readings = scrapes(first, torn, mended)

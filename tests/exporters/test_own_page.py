@@ -54,7 +54,8 @@ def text(overload):
 def test_both_sides_are_what_the_pair_says_at_every_edge(overload, text, metric):
     pair = total(overload, metric)
     low, high = (
-        values(text, f"stagewatch_{metric}_seconds_bucket", bound=bound) for bound in ("low", "high")
+        values(text, f"stagewatch_{metric}_seconds_bucket", bound=bound)
+        for bound in ("low", "high")
     )
 
     for le in LE_S:
@@ -88,7 +89,9 @@ def test_the_queue_to_the_collector_is_shown(text):
 
 
 def test_a_sum_that_was_not_believed_once_is_not_a_number_from_then_on():
-    readings = scrapes(histogram([]), histogram([0.2], total=-9.0), histogram([0.2, 0.3], total=-8.7))
+    readings = scrapes(
+        histogram([]), histogram([0.2], total=-9.0), histogram([0.2, 0.3], total=-8.7)
+    )
 
     text = shown(*readings)
 

@@ -45,7 +45,9 @@ def test_every_page_is_one_export_at_its_own_time():
     assert len(requests) == len(paths)
     times = [points(each, "stagewatch_up")[0].time_unix_nano for each in requests]
     assert times == [at_ns for _, at_ns in read_pages(paths)]
-    started = [p.as_double for each in requests for p in points(each, "stagewatch_requests_started_total")]
+    started = [
+        p.as_double for each in requests for p in points(each, "stagewatch_requests_started_total")
+    ]
     assert sum(started) == 144
 
 

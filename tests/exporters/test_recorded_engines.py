@@ -104,15 +104,20 @@ def test_the_default_run_has_the_means_of_its_readme():
     }
 
     assert means_ms == pytest.approx(
-        {"ttft": 33.39, "itl": 5.89, "queue": 0.02, "prefill": 26.26, "decode": 212.69, "e2e": 246.03},
+        {
+            "ttft": 33.39,
+            "itl": 5.89,
+            "queue": 0.02,
+            "prefill": 26.26,
+            "decode": 212.69,
+            "e2e": 246.03,
+        },
         abs=0.006,
     )
 
 
 def test_a_prefill_engine_tells_queue_and_prefill_and_nothing_of_the_users():
-    readings = read_folder(
-        RECORDED / "vllm-disagg", "*-prefill.prom", replica="p0", role="prefill"
-    )
+    readings = read_folder(RECORDED / "vllm-disagg", "*-prefill.prom", replica="p0", role="prefill")
 
     assert {one.metric for each in readings for one in each.latencies} == {"queue", "prefill"}
     assert total(readings, "prefill").n == 40
@@ -157,9 +162,7 @@ def test_old_and_new_names_alive_together_count_once(version):
 
     assert latency(reading, "itl").n == 1900
     assert increments(reading, "prefix_cache_queries") > 0
-    hits, queries = (
-        increments(reading, f"prefix_cache_{name}") for name in ("hits", "queries")
-    )
+    hits, queries = (increments(reading, f"prefix_cache_{name}") for name in ("hits", "queries"))
     assert hits / queries == pytest.approx(0.2)
     assert level(reading, "kv_cache_usage") is not None
     assert increments(reading, "requests_finished") == 100

@@ -90,9 +90,7 @@ def test_an_endless_page_is_cut_off_at_its_size():
 def test_a_compressed_bomb_does_not_go_off():
     bomb = gzip.compress(b"a 1\n" * 20_000_000, 1)
 
-    failure = refusal(
-        answering(bomb, headers=[("content-encoding", "gzip")]), max_bytes=1_000_000
-    )
+    failure = refusal(answering(bomb, headers=[("content-encoding", "gzip")]), max_bytes=1_000_000)
 
     assert failure.reason == "too_large"
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from domain.distribution import add_all
 from domain.metric import METRICS
 from exporters.engine.failure import ScrapeError
+from exporters.engine.otlp import export_request
 from exporters.engine.target import TargetState
 from exporters.engine.vllm import TABLE, Shape, names_of, wanted
 from tests.exporters.pages_of import (
@@ -21,6 +22,7 @@ from tests.exporters.pages_of import (
     page,
     scrapes,
 )
+from tests.paths import RECORDED
 
 TTFT = "vllm:time_to_first_token_seconds"
 TARGET = (("replica", "r0"), ("service", "chat"))
@@ -93,7 +95,7 @@ def test_a_failed_scrape_says_why_and_nothing_else():
 def test_up_carries_the_model_so_that_a_question_about_a_model_finds_it():
     state = TargetState(TARGET)
     before = state.failed(DOWN, SECOND_NS)
-    good = state.observe(page("vllm:num_requests_running{model_name=\"m\"} 0\n"), 2 * SECOND_NS)
+    good = state.observe(page('vllm:num_requests_running{model_name="m"} 0\n'), 2 * SECOND_NS)
     after = state.failed(DOWN, 3 * SECOND_NS)
 
     def models(reading):
@@ -136,7 +138,9 @@ def test_a_family_without_its_count_or_its_last_bucket_is_refused(line):
     text = histogram([0.2])
     without = "".join(each + "\n" for each in text.splitlines() if line not in each)
 
-    (reading,) = scrapes(histogram([]), without + 'vllm:generation_tokens_total{model_name="m"} 9\n')
+    (reading,) = scrapes(
+        histogram([]), without + 'vllm:generation_tokens_total{model_name="m"} 9\n'
+    )
 
     assert latency(reading, "ttft") is None
     assert increments(reading, "refused_families", by="reason") == {"ttft": 1}
@@ -150,7 +154,7 @@ def test_a_family_without_its_count_or_its_last_bucket_is_refused(line):
         histogram([0.2]).replace('le="0.25"} 1', 'le="0.25"} 0.5'),
         histogram([0.2]).replace('le="0.1"} 0', 'le="0.1"} -1'),
         histogram([0.2], edges=(-1.0, 0.25)),
-        histogram([0.2]).replace("_count{model_name=\"m\"} 1", "_count{model_name=\"m\"} 2"),
+        histogram([0.2]).replace('_count{model_name="m"} 1', '_count{model_name="m"} 2'),
         histogram([0.2]).replace('le="0.1"', 'xe="0.1"'),
         histogram([0.2]) + f'{TTFT}_count{{model_name="m"}} 3\n',
         f"# TYPE {TTFT} gauge\n" + histogram([0.2]),
@@ -198,7 +202,9 @@ def test_a_newer_creation_time_is_a_restart_of_its_family():
 
 
 def test_a_start_time_that_wobbles_is_no_restart():
-    (reading,) = scrapes(started(1000.0) + histogram([0.05]), started(1000.9) + histogram([0.05] * 3))
+    (reading,) = scrapes(
+        started(1000.0) + histogram([0.05]), started(1000.9) + histogram([0.05] * 3)
+    )
 
     assert latency(reading, "ttft").n == 2
 
@@ -387,3 +393,49 @@ def test_whatever_is_scraped_the_truth_lies_inside(batches, lost, restart_at):
     for rank, value in enumerate(sorted(expected), start=1):
         found = together.quantile(Fraction(2 * rank - 1, 2 * len(expected)))
         assert found.low_s <= value <= found.high_s
+
+
+REAL = (RECORDED / "vllm" / "overload" / "05-during.prom").read_text().splitlines()
+WILD = st.sampled_from(
+    ["0", "-1", "NaN", "+Inf", "-Inf", "1e308", "1e-320", "0.5", "9007199254740993", "x", "", "1 2"]
+)
+
+
+@st.composite
+def damaged(draw):
+    """A real page with lines lost, doubled, moved, cut and given wild values."""
+    lines = list(REAL)
+    for _ in range(draw(st.integers(0, 12))):
+        at = draw(st.integers(0, len(lines) - 1))
+        match draw(st.sampled_from(["lose", "double", "swap", "value", "cut", "edge"])):
+            case "lose":
+                del lines[at : at + draw(st.integers(1, 40))]
+                lines = lines or [""]
+            case "double":
+                lines.insert(at, draw(st.sampled_from(REAL)))
+            case "swap":
+                other = draw(st.integers(0, len(lines) - 1))
+                lines[at], lines[other] = lines[other], lines[at]
+            case "value":
+                lines[at] = f"{lines[at].rpartition(' ')[0]} {draw(WILD)}"
+            case "cut":
+                lines[at] = lines[at][: draw(st.integers(0, len(lines[at])))]
+            case _:
+                lines[at] = lines[at].replace('le="', f'le="{draw(WILD)}')
+    return "\n".join(lines) + draw(st.sampled_from(["", "\n"]))
+
+
+@given(st.lists(damaged(), min_size=2, max_size=4))
+def test_no_damage_to_a_page_makes_a_negative_count_or_an_error(texts):
+    state = TargetState(TARGET)
+    for number, text in enumerate(texts, start=1):
+        try:
+            reading = state.observe(page(text), number * SECOND_NS)
+        except ScrapeError:
+            continue
+        assert all(0 <= one.by < 2**54 for one in reading.increments)
+        assert all(0 <= one.value < 2**54 for one in reading.levels)
+        for one in reading.latencies:
+            assert (one.distribution.low >= 0).all()
+            assert one.distribution.low.sum() == one.distribution.high.sum() > 0
+        export_request(reading)

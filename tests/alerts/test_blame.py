@@ -1,0 +1,107 @@
+"""The guilty stage: which grew most, where it is worst, and what nobody measured."""
+
+import numpy as np
+
+from alerts.blame import blame
+from alerts.message import accusation
+from collector.query import Flow, Stages, StageShare, Window
+from domain.distribution import EMPTY, exact
+from domain.request import Stage
+
+WINDOW = Window(since_s=0, until_s=300)
+FLOW = Flow(started=None, finished=None, failed=0, cancelled=0, rejected=0)
+
+
+def stages(means_s, labels=(), window=WINDOW):
+    return Stages(
+        labels=labels,
+        window=window,
+        e2e=exact(np.array([1.0])),
+        ttft=exact(np.array([1.0])),
+        stages=[
+            StageShare(stage=Stage(name), distribution=EMPTY, mean_s=mean_s, share=None)
+            for name, mean_s in means_s.items()
+        ],
+        missing=(),
+        flow=FLOW,
+    )
+
+
+BEFORE = stages({"overhead": 0.01, "queue": 0.05, "prefill": 0.2, "decode": 4.0})
+NOW = stages({"overhead": 0.01, "queue": 2.1, "prefill": 0.25, "decode": 9.0})
+
+
+def on(replica, queue_s):
+    return stages({"queue": queue_s}, labels=(("pool", "chat"), ("replica", replica)))
+
+
+def test_the_stage_that_grew_most_is_guilty():
+    found = blame("ttft", NOW, BEFORE)
+
+    assert found.stage is Stage.QUEUE
+    assert (found.now_s, found.before_s) == (2.1, 0.05)
+    assert round(found.share, 3) == round(2.05 / 2.10, 3)
+
+
+def test_decode_is_not_to_blame_for_the_first_token():
+    assert blame("e2e", NOW, BEFORE).stage is Stage.DECODE
+    assert blame("ttft", NOW, BEFORE).stage is not Stage.DECODE
+
+
+def test_what_nobody_measured_is_named():
+    assert blame("ttft", NOW, BEFORE).missing == (Stage.NETWORK, Stage.KV_TRANSFER)
+
+
+def test_without_a_before_the_longest_stage_is_named_as_just_that():
+    found = blame("ttft", NOW, None)
+
+    assert (found.stage, found.before_s) == (Stage.QUEUE, None)
+    assert "is the longest stage" in accusation(found)
+
+
+def test_without_any_stage_nobody_is_accused():
+    found = blame("ttft", None, None)
+
+    assert found.stage is None
+    assert accusation(found).startswith("Which stage is at fault is not known. Not measured:")
+
+
+def test_one_replica_that_stands_out_is_named():
+    found = blame("ttft", NOW, BEFORE, [on("a", 0.1), on("b", 6.0), on("c", 0.2)])
+
+    assert found.place.labels == (("pool", "chat"), ("replica", "b"))
+    assert (found.place.mean_s, found.place.median_s) == (6.0, 0.2)
+    assert "worst on b (pool chat) with 6 s against 200 ms" in accusation(found)
+
+
+def test_replicas_that_are_all_slow_are_not_singled_out():
+    found = blame("ttft", NOW, BEFORE, [on("a", 2.0), on("b", 2.2)])
+
+    assert not found.place.stands_out
+    assert "on all 2 replicas alike" in accusation(found)
+
+
+def test_where_only_intervals_are_known_their_sure_end_counts():
+    coarse = StageShare(
+        stage=Stage.PREFILL, distribution=exact(np.full(10, 0.5)), mean_s=None, share=None
+    )
+    now = Stages(
+        labels=(), window=WINDOW, e2e=EMPTY, ttft=EMPTY, stages=[coarse], missing=(), flow=FLOW
+    )
+
+    found = blame("ttft", now, BEFORE)
+
+    assert found.stage is Stage.PREFILL
+    assert 0.49 < found.now_s < 0.5
+
+
+def test_the_sentence_says_stage_growth_next_step_and_gaps():
+    assert accusation(blame("ttft", NOW, BEFORE)) == (
+        "Queue carries 98 % of what grew: now 2.1 s, 50 ms before. "
+        "Next: look at running and waiting requests per replica: shed load, or add capacity. "
+        "Not measured: network, kv transfer."
+    )
+
+
+def test_when_the_question_could_not_be_asked_it_says_so():
+    assert accusation(None) == "Which stage is at fault could not be asked."

@@ -1,0 +1,124 @@
+"""`stagewatch exporter engine`: options, one reading, and an end that is asked for politely."""
+
+import argparse
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from domain.errors import ConfigError
+from stagewatch import exporter_command
+from tests.exporters.fake_engine import answering, serving
+from tests.exporters.test_run import OK
+from tests.paths import RECORDED, ROOT
+
+PAGE = (RECORDED / "vllm" / "overload" / "98-after.prom").read_bytes()
+ALONE = "import sys; from tests.exporters.test_command import main; sys.exit(main(sys.argv[1:]))"
+
+
+def parsed(*words):
+    parser = argparse.ArgumentParser()
+    exporter_command.add_parser(parser.add_subparsers(required=True))
+    return parser.parse_args(["exporter", "engine", *words])
+
+
+def main(words):
+    return exporter_command.run(parsed(*words))
+
+
+def settings(*words):
+    return exporter_command._settings(parsed(*words))
+
+
+def test_one_reading_is_printed(capsys):
+    with serving(answering(PAGE)) as engine:
+        status = main(["--target", engine.url, "--service", "chat", "--once"])
+
+    assert status == 0
+    assert "n=144" in capsys.readouterr().out
+
+
+def test_a_target_that_does_not_answer_is_status_1(capsys):
+    with serving(answering(b"", status=503)) as engine:
+        status = main(["--target", engine.url, "--service", "chat", "--once"])
+
+    assert status == 1
+    assert "it answers 503" in capsys.readouterr().out
+
+
+def test_one_service_and_one_role_go_for_all_targets():
+    told = settings(
+        *("--target", "http://a", "--target", "http://b", "--service", "chat", "--role", "decode")
+    )
+
+    assert [(each.url, each.service, each.role) for each in told.targets] == [
+        ("http://a", "chat", "decode"),
+        ("http://b", "chat", "decode"),
+    ]
+
+
+def test_or_each_target_has_its_own():
+    told = settings(
+        *("--target", "http://a", "--target", "http://b", "--service", "x", "--service", "y")
+    )
+
+    assert [each.service for each in told.targets] == ["x", "y"]
+
+
+def test_numbers_that_do_not_fit_are_refused():
+    with pytest.raises(ConfigError, match="2 values for 1 targets"):
+        settings("--target", "http://a", "--service", "x", "--service", "y")
+
+
+def test_nothing_to_read_is_refused_with_the_way_out():
+    with pytest.raises(ConfigError, match="Give `--target URL --service NAME`"):
+        settings()
+
+
+def test_an_address_that_is_none_is_refused():
+    with pytest.raises(ConfigError, match="no web address"):
+        settings("--target", "engine", "--service", "chat")
+
+
+def test_the_file_says_the_rest_and_the_command_line_wins(tmp_path):
+    file = tmp_path / "stagewatch.yaml"
+    file.write_text(
+        "exporters:\n  engine:\n    interval_s: 2\n    token: hush\n"
+        "    targets:\n      - {url: 'http://a', service: chat}\n"
+    )
+
+    from_file = settings("--config", str(file))
+    other = settings("--config", str(file), "--target", "http://b", "--service", "voice")
+    elsewhere = settings("--config", str(file), "--endpoint", "http://collector:4318")
+
+    assert (from_file.interval_s, from_file.targets[0].url) == (2, "http://a")
+    assert from_file.token.get_secret_value() == "hush"
+    assert (other.interval_s, other.targets[0].service) == (2, "voice")
+    assert elsewhere.endpoint == "http://collector:4318"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_a_last_flush(number, tmp_path):
+    file = tmp_path / "stagewatch.yaml"
+    with serving(answering(OK)) as collector, serving(answering(PAGE)) as engine:
+        target = f"{{url: '{engine.url}', service: chat}}"
+        file.write_text(f"exporters: {{engine: {{listen_port: 0, targets: [{target}]}}}}")
+        words = ["--config", str(file), "--endpoint", collector.root]
+        process = subprocess.Popen([sys.executable, "-c", ALONE, *words], cwd=ROOT)
+        while not collector.requests:
+            assert process.poll() is None
+            engine.closing.wait(0.02)
+        process.send_signal(number)
+
+        assert process.wait(10) == 0
+
+
+def test_importing_the_command_loads_none_of_what_it_runs():
+    code = "import stagewatch.exporter_command, sys; print(*sys.modules)"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout.split()
+
+    assert {"httpx", "pydantic", "prometheus_client", "numpy", "asyncio"}.isdisjoint(loaded)
