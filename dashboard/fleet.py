@@ -233,11 +233,9 @@ def _nothing_yet(view: View, viewer: Viewer) -> Component:
             ),
             html.P("Or run the sidecar beside it, which reads its /metrics every second:"),
             html.Pre(
-                "# sidecar.yaml\nexporters:\n  engine:\n"
-                f"    endpoint: http://{host}:4318\n"
-                "    targets:\n      - {url: 'http://127.0.0.1:8000/metrics', service: chat}\n"
+                "stagewatch exporter engine --target http://127.0.0.1:8000 --service chat "
+                f"--endpoint http://{host}:4318"
             ),
-            html.Pre("stagewatch exporter engine --config sidecar.yaml"),
             html.P("Only looking around? This brings a fleet of its own:"),
             html.Pre("stagewatch demo"),
         ],

@@ -235,7 +235,7 @@ def _wider(view: View, viewer: Viewer) -> Component:
                 ]
             ),
             html.P("Is its sidecar running, and does its name match? A dry reading tells:"),
-            html.Pre("stagewatch exporter engine --config sidecar.yaml --once"),
+            html.Pre("stagewatch exporter engine --target http://ENGINE:8000 --service NAME --once"),
         ],
     )
 

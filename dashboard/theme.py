@@ -65,12 +65,12 @@ LOOKS = {
 }
 
 STAGE_SHADES = {
-    "network": ("#C9D3DD", "#4A5560"),
-    "overhead": ("#9AA7B4", "#6E7A87"),
-    "queue": ("#062F5B", "#CFE6FD"),
-    "prefill": ("#1E6CB6", "#8EC3F5"),
-    "kv_transfer": ("#6A7F93", "#97A6B5"),
-    "decode": ("#7DB4E8", "#3E7FBF"),
+    "network": ("#CBD4DD", "#3C4650"),
+    "overhead": ("#8894A1", "#7C8894"),
+    "queue": ("#04203F", "#E6F2FE"),
+    "prefill": ("#3F95E6", "#8FC4F5"),
+    "kv_transfer": ("#114F8C", "#2C5E92"),
+    "decode": ("#9FCDF6", "#4A90D8"),
 }
 """Stages in the order they happen: one hue in shades that neighbours can be told apart by."""
 

@@ -3,7 +3,7 @@
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from domain.errors import StagewatchError
@@ -98,27 +98,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    match chosen.command:
-        case "demo":
-            from stagewatch.demo.command import run as demo
+    """Each command imports what it runs, and nothing else."""
+    runs: dict[str, Callable[[argparse.Namespace], int]] = {
+        "exporter": exporter_command.run,
+        "import": import_command.run,
+        "query": query_command.run,
+        "slo": slo_command.run,
+    }
+    if chosen.command in runs:
+        return runs[chosen.command](chosen)
+    if chosen.command == "demo":
+        from stagewatch.demo.command import run as demo
 
-            return demo(chosen)
-        case "up" | "collector" | "alerts" | "dashboard":
-            from stagewatch.up import run as up
+        return demo(chosen)
+    if chosen.command == "check-config":
+        from stagewatch.check_config import run as check
 
-            return up(chosen)
-        case "check-config":
-            from stagewatch.check_config import run as check
+        return check(chosen.file)
+    from stagewatch.up import run as up
 
-            return check(chosen.file)
-        case "exporter":
-            return exporter_command.run(chosen)
-        case "import":
-            return import_command.run(chosen)
-        case "query":
-            return query_command.run(chosen)
-        case _:
-            return slo_command.run(chosen)
+    return up(chosen)
 
 
 if __name__ == "__main__":

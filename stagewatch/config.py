@@ -19,6 +19,7 @@ from exporters.engine.settings import EngineSettings
 from stagewatch.yaml_file import Located, read
 
 __all__ = [
+    "MOVED",
     "AuthSettings",
     "Config",
     "DashboardSettings",
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 
-_MOVED = (
+MOVED = (  # settings of a part that the file has in a section of their own
     ("collector", "tokens", "auth.tokens"),
     ("collector", "requests_retention_s", "retention.requests_s"),
     ("collector", "retention", "retention.tiers"),
@@ -44,7 +45,7 @@ class StoreSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data_dir: Path = Field(
-        Path("stagewatch-data"), description="Directory on a local disk; made when missing."
+        default=Path("stagewatch-data"), description="Directory on a local disk; made when missing."
     )
 
 
@@ -54,7 +55,7 @@ class AuthSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     tokens: tuple[SecretStr, ...] = Field(
-        (), description="Bearer tokens that may send. Empty: anyone who can connect may."
+        default=(), description="Bearer tokens that may send. Empty: anyone who can connect may."
     )
 
 
@@ -63,8 +64,10 @@ class RetentionSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    requests_s: int = Field(72 * 3600, ge=60, description="Single requests (s).")
-    tiers: TierRetention = Field(TierRetention(), description="Histograms and numbers, by tier.")
+    requests_s: int = Field(default=72 * 3600, ge=60, description="Single requests (s).")
+    tiers: TierRetention = Field(
+        default=TierRetention(), description="Histograms and numbers, by tier."
+    )
 
 
 class DashboardSettings(BaseModel):
@@ -72,9 +75,13 @@ class DashboardSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
-    port: int = Field(8400, ge=0, le=65_535, description="Port of pages and API; 0: a free one.")
-    refresh_s: float = Field(30.0, ge=1, description="How often an open page asks again (s).")
+    host: str = Field(default="127.0.0.1", min_length=1, description="Address to listen on.")
+    port: int = Field(
+        default=8400, ge=0, le=65_535, description="Port of pages and API; 0: a free one."
+    )
+    refresh_s: float = Field(
+        default=30.0, ge=1, description="How often an open page asks again (s)."
+    )
 
 
 class ExporterSettings(BaseModel):
@@ -82,7 +89,7 @@ class ExporterSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    engine: EngineSettings | None = Field(None, description="Scrapes inference engines.")
+    engine: EngineSettings | None = Field(default=None, description="Scrapes inference engines.")
 
 
 class Config(BaseSettings):
@@ -97,16 +104,16 @@ class Config(BaseSettings):
     auth: AuthSettings = AuthSettings()
     exporters: ExporterSettings = ExporterSettings()
     objectives: tuple[str | dict[str, Any], ...] = Field(
-        (), description="Phrases (`p99 ttft <= 1.5s over 30d`), mappings, or files of them."
+        default=(), description="Phrases (`p99 ttft <= 1.5s over 30d`), mappings, or files of them."
     )
-    receivers: tuple[WebhookSettings, ...] = Field((), description="Who is told of alerts.")
+    receivers: tuple[WebhookSettings, ...] = Field(default=(), description="Who is told of alerts.")
     retention: RetentionSettings = RetentionSettings()
     alerts: AlertsSettings = AlertsSettings()
     dashboard: DashboardSettings = DashboardSettings()
 
     @model_validator(mode="after")
     def _one_place_each(self) -> Self:
-        for section, name, home in _MOVED:
+        for section, name, home in MOVED:
             if name in getattr(self, section).model_fields_set:
                 raise ValueError(f"{section}.{name} is set in a section of its own: {home}")
         return self

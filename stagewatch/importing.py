@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from exporters.engine.pages import export_requests, read_pages
 __all__ = ["Report", "Wishes", "into_collector", "into_store"]
 
 _PAGES = (".prom", ".om")
+_OTLP = (".bin", ".pb", ".json")
 _TARGET = re.compile(r"^\d+-(?:before|during|after(?:-idle)?)-(?P<name>(?!idle$)[\w.]+)$")
 _TIMEOUT_S = 60.0
 _TRY_AGAIN = (429, 502, 503, 504)
@@ -77,7 +78,7 @@ def _import(files: Sequence[Path], intake: Intake, wishes: Wishes) -> Iterator[R
     named = _Named(intake, wishes)
     for group in _groups(files):
         try:
-            yield from _one(group, named, wishes)
+            yield from _one(group, named, named.with_service())
         except (StagewatchError, OSError) as error:
             yield Report(path=group[0], whole=False, words=f"not imported: {error}")
 
@@ -102,13 +103,14 @@ def _one(group: Sequence[Path], named: "_Named", wishes: Wishes) -> Iterator[Rep
 
 
 def _groups(files: Sequence[Path]) -> Iterator[list[Path]]:
-    """Pages of one engine together, every other file alone; in the order given."""
+    """Pages of one engine together, every other file alone; OTLP first, which names its service."""
 
     def whose(path: Path) -> object:
         return (path.resolve().parent, _target(path)) if path.suffix in _PAGES else path
 
     pages = sorted((p for p in files if p.suffix in _PAGES), key=lambda p: (str(whose(p)), p.name))
-    yield from ([path] for path in files if path.suffix not in _PAGES)
+    others = [path for path in files if path.suffix not in _PAGES]
+    yield from ([path] for path in sorted(others, key=lambda path: path.suffix not in _OTLP))
     for _, group in groupby(pages, key=whose):
         yield list(group)
 
@@ -148,6 +150,13 @@ class _Named:
 
     intake: Intake
     wishes: Wishes
+    seen: set[str] = field(default_factory=set)
+
+    def with_service(self) -> Wishes:
+        """What the person said; what else comes along belongs to the one service of the spans."""
+        if self.wishes.service is not None or len(self.seen) != 1:
+            return self.wishes
+        return replace(self.wishes, service=next(iter(self.seen)))
 
     def traces(self, request: ExportTraceServiceRequest) -> Outcome:
         for spans in request.resource_spans:
@@ -163,6 +172,7 @@ class _Named:
         service = next(
             (a.value.string_value for a in resource.attributes if a.key == "service.name"), ""
         )
+        self.seen.update({self.wishes.renames.get(service, service)} - {""})
         told = {"role": self.wishes.roles, "service": self.wishes.renames}
         for label, by_service in told.items():
             if service in by_service:

@@ -84,39 +84,28 @@ def serve(
     `ending` is called while the server still takes exports, so that senders can say their last.
     """
     asked, stop = asked or threading.Event(), threading.Event()
-    with _signals(asked), ExitStack() as stack, _ended_by(stop):
-        process = _Process(config, stack)
+    with _signals(asked), ExitStack() as stack:
+        process = _Process(config, stack, stop)
         if "collector" in parts:
             process.collect()
-            process.scrape(stop)
+            process.scrape()
         if "alerts" in parts:
-            process.evaluate(stop)
+            process.evaluate()
         process.show(pages="dashboard" in parts)
-        web = threading.Thread(target=_serve_web, args=(process.web, stop, asked), name="web")
-        web.start()
-        stack.callback(web.join)
-        stack.callback(stop.set)
+        process.run("web", _serve_web, process.web, stop, asked)
         stack.callback(ending)
         ready(process.running())
         asked.wait()
 
 
-@contextlib.contextmanager
-def _ended_by(stop: threading.Event) -> Iterator[None]:
-    """Whatever ends the block, everybody is told before anybody is waited for."""
-    try:
-        yield
-    finally:
-        stop.set()
-
-
 class _Process:
     """The parts of one process; what they hold is let go in the reverse order."""
 
-    def __init__(self, config: Config, stack: ExitStack) -> None:
+    def __init__(self, config: Config, stack: ExitStack, stop: threading.Event) -> None:
         self.web: list[tuple[FastAPI, socket]] = []
         self._config = config
         self._stack = stack
+        self._stop = stop
         self._own = OwnMetrics(version=VERSION)
         self._writer: Writer | None = None
         self._otlp: socket | None = None
@@ -125,6 +114,13 @@ class _Process:
         self._log = RefusalLog()
         self._state = open_state(config.alerting.state_location(config.store.data_dir))
         self._reader: Reader | None = None
+
+    def run(self, name: str, target: Callable[..., None], *arguments: object) -> None:
+        """A thread that is told to stop, and waited for, before what it stands on goes."""
+        thread = threading.Thread(target=target, args=arguments, name=name)
+        thread.start()
+        self._stack.callback(thread.join)
+        self._stack.callback(self._stop.set)
 
     def collect(self) -> None:
         """The store's one writer, and the two ways in."""
@@ -145,16 +141,13 @@ class _Process:
         app.include_router(health_router(self._own, self._problem))
         self.web.append((app, self._otlp))
 
-    def scrape(self, stop: threading.Event) -> None:
+    def scrape(self) -> None:
         """The sidecar in this process, where the configuration names engines."""
         settings = self._config.exporters.engine
-        if settings is None:
-            return
-        thread = threading.Thread(target=run_exporter, args=(settings, stop), name="exporter")
-        thread.start()
-        self._stack.callback(thread.join)
+        if settings is not None:
+            self.run("exporter", run_exporter, settings, self._stop)
 
-    def evaluate(self, stop: threading.Event) -> None:
+    def evaluate(self) -> None:
         """The objectives, and the receivers of what comes of them."""
         settings = self._config.alerting
         delivery = Delivery(self._state, settings.receivers)
@@ -167,9 +160,7 @@ class _Process:
         )
         delivery.start()
         self._stack.callback(delivery.close)
-        thread = threading.Thread(target=evaluator.run, args=(stop,), name="evaluator")
-        thread.start()
-        self._stack.callback(thread.join)
+        self.run("evaluator", evaluator.run, self._stop)
 
     def show(self, *, pages: bool) -> None:
         """The API, and the pages over it."""
@@ -183,6 +174,8 @@ class _Process:
             self._add_intake(app, self._writer)
         if pages:
             attach(app, reader, ledger, refresh_s=config.dashboard.refresh_s)
+        else:
+            app.include_router(collector_api.unknown_router())
         self._pages = self._listen(config.dashboard.host, config.dashboard.port, "dashboard.port")
         self.web.append((app, self._pages))
 

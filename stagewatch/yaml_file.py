@@ -100,13 +100,13 @@ class _Walk:
     def _scalar(self, node: yaml.Node, line: int) -> Any:
         loader = yaml.SafeLoader("")
         try:
-            value = loader.construct_object(node)  # type: ignore[no-untyped-call]  # untyped library
+            value = loader.construct_object(node)
         except yaml.YAMLError as error:
             raise self._error(
                 f"has a value of a kind that is not read: {error}", line, "Use plain YAML."
             ) from error
         finally:
-            loader.dispose()  # type: ignore[no-untyped-call]  # untyped library
+            loader.dispose()
         return (
             _SECRET.sub(lambda m: self._secret(m, line), value) if isinstance(value, str) else value
         )

@@ -46,7 +46,11 @@ def test_a_real_span_of_vllm_is_read_whole():
     assert found.counts["ignored_spans_total"] == 12  # starting up is no request
     assert (first.ttft_s, first.e2e_s) == (0.0961771011352539, 0.49977850914001465)
     assert (first.queue_s, first.prefill_s) == (2.903299991885433e-05, 0.08862803600004554)
-    assert (first.decode_s, first.output_tokens, first.prompt_tokens) == (0.4034234679998008, 33, 629)
+    assert (first.decode_s, first.output_tokens, first.prompt_tokens) == (
+        0.4034234679998008,
+        33,
+        629,
+    )
     assert (first.kind, first.outcome) == (LegKind.SERVER, Outcome.OK)
     assert value_of(first.labels, "service") == "vllm-tiny"
     assert value_of(first.labels, "source") == "span"
@@ -92,7 +96,10 @@ def test_text_that_is_no_number_is_absent():
         (lambda s: setattr(s, "trace_id", b""), "id"),
         (lambda s: setattr(s, "trace_id", bytes(16)), "id"),
         (lambda s: setattr(s, "span_id", b"short"), "id"),
-        (lambda s: setattr(s, "start_time_unix_nano", s.end_time_unix_nano + 1), "before it starts"),
+        (
+            lambda s: setattr(s, "start_time_unix_nano", s.end_time_unix_nano + 1),
+            "before it starts",
+        ),
         (lambda s: setattr(s, "start_time_unix_nano", 0), "36 h"),
         (lambda s: setattr(s, "end_time_unix_nano", 2**63 + 5), "future"),
         (lambda s: setattr(s, "end_time_unix_nano", int((NOW_S + 3600) * 1e9)), "future"),
@@ -116,7 +123,11 @@ def test_the_role_comes_from_the_span_the_resource_or_the_settings():
     _, (resource,) = read(traces(span(), **{"stagewatch.role": "decode"}))
     told = leg_of(span(), roles={"chat": "prefill"})
 
-    assert [own.kind, resource.kind, told.kind] == [LegKind.PREFILL, LegKind.DECODE, LegKind.PREFILL]
+    assert [own.kind, resource.kind, told.kind] == [
+        LegKind.PREFILL,
+        LegKind.DECODE,
+        LegKind.PREFILL,
+    ]
     assert value_of(own.labels, "role") == "prefill"
 
 

@@ -147,9 +147,7 @@ def test_a_failed_request_is_in_the_denominator_and_gives_no_value(tmp_path):
 def test_legs_of_one_trace_join_over_exports_within_the_window_only(tmp_path):
     def pair(number, apart_s):
         client = span(number, kind=CLIENT, gen_ai__response__time_to_first_chunk=0.5)
-        server = span(
-            number, end_s=NOW_S - 30 - apart_s, gen_ai__latency__time_to_first_token=0.4
-        )
+        server = span(number, end_s=NOW_S - 30 - apart_s, gen_ai__latency__time_to_first_token=0.4)
         return client, server
 
     with writing(tmp_path, join_window_s=120) as writer:

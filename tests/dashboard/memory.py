@@ -1,4 +1,5 @@
 """A reader and a ledger that hold everything in memory, for pages to be drawn from."""
+# ruff: noqa: ARG002 - a protocol names its arguments, also those that nothing here depends on
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

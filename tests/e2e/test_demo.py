@@ -13,7 +13,6 @@ from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
 FAULT_AFTER_S = 30
-LAST_5_MINUTES = ("--from", "now-5m", "--format", "json")
 
 
 def firing(pager, objective):
@@ -36,17 +35,17 @@ def test_a_queue_incident_pages_once_and_says_which_stage(tmp_path):
                 what="a page for the fault",
             )
             paged_s = time.monotonic() - begun - FAULT_AFTER_S
-            rows = [
-                "--metric", "ttft", "--q", "0.5,0.95,0.99", "--by", "replica", *LAST_5_MINUTES,
-            ]  # fmt: skip
-            answer = subprocess.run(
-                [sys.executable, "-m", "stagewatch", "query", "quantile"]
-                + ["--url", demo.pages_url, *rows],
+            asked = subprocess.run(
+                [
+                    *(sys.executable, "-m", "stagewatch", "query", "quantile"),
+                    *("--url", demo.pages_url, "--metric", "ttft", "--q", "0.5,0.95,0.99"),
+                    *("--by", "replica", "--from", "now-5m", "--format", "json"),
+                ],
                 capture_output=True,
                 text=True,
                 check=True,
                 cwd=ROOT,
-            ).stdout
+            )
             states = {slo["id"]: slo["state"] for slo in demo.get("/api/v1/slos")["slos"]}
             ended_s = demo.interrupt()
 
@@ -56,7 +55,7 @@ def test_a_queue_incident_pages_once_and_says_which_stage(tmp_path):
         assert " of " in page["text"]
         assert "queue" in page["text"].lower()
         assert states["assistant-ttft"] == "page"
-        replicas = {series["labels"]["replica"] for series in json.loads(answer)["series"]}
+        replicas = {series["labels"]["replica"] for series in json.loads(asked.stdout)["series"]}
         assert {f"assistant-prefill-{n}" for n in range(3)} <= replicas
         assert ended_s <= 5
         assert demo.process.returncode == 0

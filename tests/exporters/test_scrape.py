@@ -5,6 +5,7 @@ import gzip
 import socket
 import threading
 import time
+import tracemalloc
 
 import pytest
 
@@ -88,11 +89,15 @@ def test_an_endless_page_is_cut_off_at_its_size():
 
 
 def test_a_compressed_bomb_does_not_go_off():
-    bomb = gzip.compress(b"a 1\n" * 20_000_000, 1)
+    bomb = gzip.compress(b"a 1\n" * 20_000_000, 1)  # every 64 kB of it are 15 MB
+    tracemalloc.start()
 
     failure = refusal(answering(bomb, headers=[("content-encoding", "gzip")]), max_bytes=1_000_000)
 
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
     assert failure.reason == "too_large"
+    assert peak_bytes < 8_000_000
 
 
 def test_a_compressed_page_that_ends_too_early_is_cut_off():

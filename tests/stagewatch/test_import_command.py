@@ -127,7 +127,7 @@ def test_requests_that_started_and_never_finished_are_shown(ask, pages):
 
 def test_client_and_server_of_the_same_request_give_its_network(ask, truth, tmp_path):
     files = [str(OVERLOAD / "client.jsonl"), str(OVERLOAD / "all-spans.bin")]
-    assert main(["import", "--data-dir", str(tmp_path), "--service", "vllm-tiny", *files]) == 0
+    assert main(["import", "--data-dir", str(tmp_path), *files]) == 0  # the service is the spans'
 
     for name, q in QUANTILES.items():
         point = one_point(ask(tmp_path, "quantile", "--metric", "network", "--q", q))
@@ -144,7 +144,7 @@ def test_a_disaggregated_request_counts_once(ask, tmp_path):
     for role in ("prefill", "decode"):
         options += ["--role", f"vllm-{role}={role}", "--rename", f"vllm-{role}=chat"]
     files = [str(folder / "all-spans.bin"), str(folder / "client.jsonl")]
-    told = ["import", "--data-dir", str(tmp_path), "--service", "chat", *options, *files]
+    told = ["import", "--data-dir", str(tmp_path), *options, *files]
     assert main(told) == 0
 
     assert one_point(ask(tmp_path, "quantile", "--metric", "ttft", "--q", "0.5"))["n"] == 40

@@ -1,0 +1,125 @@
+"""The reference pages, made from the code they describe: settings, metrics, commands, API."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from domain.metric import METRICS
+from stagewatch.config import MOVED, Config
+
+__all__ = ["commands", "metrics", "pages", "settings"]
+
+_SECRET = "SecretStr"  # noqa: S105 - the name of a type
+
+
+def pages(openapi: Mapping[str, Any], parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Every generated page by its file name."""
+    return {
+        "settings.md": settings(),
+        "metrics.md": metrics(),
+        "commands.md": commands(parser),
+        "api.md": _api(openapi),
+    }
+
+
+def settings() -> str:
+    """All settings: what they are called in the file and in the environment."""
+    rows = [
+        f"| `{name}` | `STAGEWATCH_{name.upper().replace('.', '__')}` | {default} | {text} |"
+        for name, default, text in _fields(Config)
+        if not name.startswith(tuple(f"{section}.{moved}" for section, moved, _ in MOVED))
+    ]
+    return _page(
+        "Settings",
+        "One YAML file (`--config`), every field overridable by the environment. "
+        "`${NAME}` and `${file:PATH}` stand for secrets. `stagewatch check-config FILE` checks it.",
+        "| setting | environment | default | meaning |\n|---|---|---|---|",
+        rows,
+    )
+
+
+def metrics() -> str:
+    """All metrics we keep and emit."""
+    rows = [
+        f"| `{m.name}` | `{m.full_name}` | {m.kind.value} | {m.help} |" for m in METRICS.values()
+    ]
+    return _page(
+        "Metrics",
+        "The short name is what `query` and the API take; the long one travels as OTLP and stands "
+        "on `/metrics`. A latency is a distribution and adds; a counter is summed; a level is "
+        "summed over replicas; a ratio is averaged, never summed.",
+        "| name | full name | kind | meaning |\n|---|---|---|---|",
+        rows,
+    )
+
+
+def commands(parser: argparse.ArgumentParser) -> str:
+    """Every command's help, as it is printed."""
+    sections = [f"```\n{parser.format_help()}```\n"]
+    for name, command in sorted(_commands(parser)):
+        sections.append(f"## {name}\n```\n{command.format_help()}```\n")
+    return "# Commands\n" + _MADE + "\n".join(sections)
+
+
+def _api(openapi: Mapping[str, Any]) -> str:
+    rows = []
+    for path, methods in sorted(openapi["paths"].items()):
+        for method, operation in sorted(methods.items()):
+            parameters = ", ".join(f"`{p['name']}`" for p in operation.get("parameters", ()))
+            text = (operation.get("description") or operation.get("summary", "")).split("\n")[0]
+            rows.append(f"| {method.upper()} | `{path}` | {parameters} | {text} |")
+    return _page(
+        "HTTP API",
+        "`/openapi.json` has it in full. Errors are JSON: `detail`, `where`, `problem`, `remedy`.",
+        "| method | path | parameters | answer |\n|---|---|---|---|",
+        rows,
+    )
+
+
+_MADE = "<!-- made by `make golden` from the code; do not edit -->\n\n"
+
+
+def _page(title: str, text: str, head: str, rows: list[str]) -> str:
+    return f"# {title}\n{_MADE}{text}\n\n{head}\n" + "\n".join(rows) + "\n"
+
+
+def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    for name, field in model.model_fields.items():
+        inside = _model_of(field.annotation)
+        if inside is not None and not field.description:
+            yield from _fields(inside, f"{prefix}{name}.")
+            continue
+        yield f"{prefix}{name}", _default(field), field.description or ""
+        if inside is not None:
+            listed = "[]" if "tuple" in str(field.annotation) else ""
+            yield from _fields(inside, f"{prefix}{name}{listed}.")
+
+
+def _default(field: Any) -> str:
+    if field.is_required():
+        return "**needed**"
+    value = field.default
+    if isinstance(value, BaseModel) or _SECRET in str(field.annotation):
+        return ""
+    if isinstance(value, tuple):
+        return ", ".join(str(getattr(part, "value", part)) for part in value) or "none"
+    return f"`{value}`" if value not in (None, {}, "") else "none"
+
+
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inside = (_model_of(part) for part in getattr(annotation, "__args__", ()))
+    return next((model for model in inside if model is not None), None)
+
+
+def _commands(
+    parser: argparse.ArgumentParser, prefix: str = "stagewatch"
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    for action in parser._actions:  # noqa: SLF001 - argparse has no door
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - the same
+            for name, command in action.choices.items():
+                yield f"{prefix} {name}", command
+                yield from _commands(command, f"{prefix} {name}")

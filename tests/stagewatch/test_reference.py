@@ -1,0 +1,65 @@
+"""The reference pages say what the code does, because they are made from it."""
+
+import re
+
+import pytest
+
+from stagewatch.__main__ import parser
+from stagewatch.reference import pages
+from tests.e2e.running import Stagewatch
+from tests.paths import ROOT
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    with Stagewatch("up", "--data-dir", str(tmp_path_factory.mktemp("reference"))) as server:
+        openapi = server.get("/openapi.json")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "96")
+        return pages(openapi, parser())
+
+
+@pytest.mark.parametrize("name", ["settings.md", "metrics.md", "commands.md", "api.md"])
+def test_the_reference_is_the_reviewed_one_golden(made, golden, name):
+    golden(f"../../docs/reference/{name}", made[name])
+
+
+def test_every_setting_is_explained(made):
+    rows = [line for line in made["settings.md"].splitlines() if line.startswith("| `")]
+
+    assert len(rows) > 50
+    assert not [row for row in rows if row.endswith("|  |")]
+
+
+@pytest.mark.parametrize(
+    "command", ["demo", "up", "import", "query quantile", "exporter engine", "slo test"]
+)
+def test_every_command_has_its_help(made, command):
+    assert f"## stagewatch {command}\n" in made["commands.md"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/traces",
+        "/v1/metrics",
+        "/api/v1/quantile",
+        "/api/v1/stages",
+        "/api/v1/requests/{trace_id}",
+        "/api/v1/slos",
+        "/api/v1/alerts/{alert_id}",
+        "/metrics",
+        "/healthz",
+        "/readyz",
+    ],
+)
+def test_every_fixed_path_is_in_the_api(made, path):
+    assert f"`{path}`" in made["api.md"]
+
+
+def test_the_readme_shows_no_command_that_does_not_exist():
+    known = {"demo", "up", "collector", "alerts", "dashboard", "exporter", "import", "query"}
+    known |= {"slo", "check-config"}
+    text = (ROOT / "README.md").read_text()
+
+    assert set(re.findall(r"stagewatch ([a-z][a-z-]+) ", text)) <= known
