@@ -16,9 +16,7 @@ from collector.writer import Writer
 
 __all__ = ["main"]
 
-_RECORDED = (
-    Path(__file__).resolve().parent.parent / "tests/recorded/vllm/overload/all-spans.bin"
-)
+_RECORDED = Path(__file__).resolve().parent.parent / "tests/recorded/vllm/overload/all-spans.bin"
 _SPANS = 512  # per export
 _EXPORTS = 100
 _ROUNDS = 3
@@ -94,7 +92,7 @@ def store(exports: list[bytes], writer: Writer) -> float:
 
 
 def main() -> int:
-    rng = random.Random(1)
+    rng = random.Random(1)  # noqa: S311 - ids for a benchmark
     now_s = 1_795_966_000
     parsed_s, stored_s = [], []
     n = _SPANS * _EXPORTS

@@ -23,7 +23,7 @@ _MOST = 200_000  # streams times buckets in memory; the rest is in the store
 
 
 def covered(intervals: list[Interval], start_ns: int, end_ns: int) -> bool:
-    """Does one of these merged, sorted intervals hold all of (start, end]?"""
+    """Whether one of these merged, sorted intervals holds all of (start, end]."""
     at = bisect_left(intervals, (start_ns + 1,)) - 1
     return at >= 0 and intervals[at][1] >= end_ns
 
@@ -97,7 +97,10 @@ class Coverage:
             connection.exec_driver_sql(
                 "INSERT INTO readings VALUES (?, ?, ?) ON CONFLICT (at_s, stream)"
                 " DO UPDATE SET at_ns = CAST(at_ns || excluded.at_ns AS BLOB)",
-                [(*key, np.array(read, "<i8").tobytes()) for key, read in sorted(self._read.items())],
+                [
+                    (*key, np.array(read, "<i8").tobytes())
+                    for key, read in sorted(self._read.items())
+                ],
             )
             self._read.clear()
         _make_room(self._intervals)
@@ -124,7 +127,9 @@ def _pieces(start_ns: int, end_ns: int) -> Iterable[tuple[int, int, int]]:
         start_ns = until_ns
 
 
-def _make_room(known: dict[tuple[int, bytes], list[Interval]] | dict[tuple[int, bytes], set[int]]) -> None:
+def _make_room(
+    known: dict[tuple[int, bytes], list[Interval]] | dict[tuple[int, bytes], set[int]],
+) -> None:
     """Drop the older half by event time: what is asked for next is mostly new."""
     if len(known) > _MOST:
         for key in sorted(known)[: len(known) // 2]:

@@ -20,7 +20,7 @@ from domain.grid import CELLS, OTEL_OFFSET, SCALE, cells_of
 
 __all__ = ["Explicit", "Exponential", "Refused", "explicit", "exponential"]
 
-_MOST_BUCKETS = 20_000
+_MOST_BUCKETS = 200_000
 _TINY_S = 1e-9
 
 
@@ -164,7 +164,9 @@ def exponential(point: ExponentialHistogramDataPoint, unit_s: float) -> Exponent
     if any(point.negative.bucket_counts):
         raise Refused("a duration cannot be negative")
     if sum(counts) + point.zero_count != point.count:
-        raise Refused(f"buckets hold {sum(counts) + point.zero_count}, the point says {point.count}")
+        raise Refused(
+            f"buckets hold {sum(counts) + point.zero_count}, the point says {point.count}"
+        )
     if not -10 <= point.scale <= 20 or len(counts) > _MOST_BUCKETS:
         raise Refused(f"scale {point.scale} with {len(counts)} buckets cannot be read")
     if not 0 <= point.zero_threshold < math.inf:
@@ -179,7 +181,9 @@ def exponential(point: ExponentialHistogramDataPoint, unit_s: float) -> Exponent
     )
 
 
-def _sum_s(point: HistogramDataPoint | ExponentialHistogramDataPoint, unit_s: float) -> float | None:
+def _sum_s(
+    point: HistogramDataPoint | ExponentialHistogramDataPoint, unit_s: float
+) -> float | None:
     """None where it is absent or cannot be the sum of durations."""
     if not point.HasField("sum") or not 0 <= point.sum < math.inf:
         return None

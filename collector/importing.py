@@ -31,7 +31,9 @@ Pages = Callable[[Sequence[Path]], Iterable[ExportMetricsServiceRequest]]
 
 _SPANS: Final = 512  # in one export
 _PAGES: Final = (".prom", ".om")
-_REMEDY: Final = "Known are OTLP (.bin, .pb, .json), request tables (.jsonl, .csv, .parquet), .prom."
+_REMEDY: Final = (
+    "Known are OTLP (.bin, .pb, .json), request tables (.jsonl, .csv, .parquet), .prom."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +97,7 @@ def _send(paths: Sequence[Path], intake: Intake, exports: Iterator[Export]) -> I
         taken += _size(export) - outcome.rejected
         if outcome.message and outcome.message not in messages:
             messages.append(outcome.message)
-    return Imported(
-        path=paths[-1], taken=taken, rejected=rejected, message="; ".join(messages[:5])
-    )
+    return Imported(path=paths[-1], taken=taken, rejected=rejected, message="; ".join(messages[:5]))
 
 
 def _offer(intake: Intake, export: Export) -> Outcome:

@@ -20,7 +20,8 @@ from collector.points import Ledgers, PointReader
 from collector.retention import cutoffs
 from collector.series import OTHER, SeriesIds
 from collector.settings import CollectorSettings
-from collector.spans import SpanReader, Spans, Times
+from collector.span_columns import Times
+from collector.spans import SpanReader, Spans
 from collector.tiles import DirtyWindows, Growth, Tiles
 
 __all__ = ["Export", "Ingest"]

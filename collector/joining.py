@@ -51,12 +51,14 @@ class KnownLegs:
         self._of_segment: dict[int, int] = {}
         self._next = 0
         self._held = 0
+        self._hours: set[int] | None = None
 
     def forget(self) -> None:
         """What was admitted last is not in the store after all."""
         for known in (self._minutes, self._tables, self._of_segment):
             known.clear()
         self._held = 0
+        self._hours = None
 
     def segments_changed(self) -> None:
         """Numbers of segments may have been given away anew; what is indexed stays right."""
@@ -78,6 +80,8 @@ class KnownLegs:
         """These legs are stored; none of them was known."""
         number = self._keep(table)
         self._index(number, table, table.end_at_ns // _MINUTE_NS)
+        if self._hours is not None:
+            self._hours.update(np.unique(table.end_at_ns // _HOUR_NS).tolist())
 
     def _all_new(self, traces: list[bytes], minute: Integers, touched: list[int]) -> bool:
         if len(set(traces)) < len(traces):
@@ -92,14 +96,10 @@ class KnownLegs:
         return True
 
     def _near(self, minute: int) -> list[_Minute]:
-        found = (
-            self._minutes.get(minute + away) for away in range(-self._reach, self._reach + 1)
-        )
+        found = (self._minutes.get(minute + away) for away in range(-self._reach, self._reach + 1))
         return [near for near in found if near is not None and near.refs]
 
-    def _sift(
-        self, table: LegTable, traces: list[bytes], labels: Mapping[int, Labels]
-    ) -> Admitted:
+    def _sift(self, table: LegTable, traces: list[bytes], labels: Mapping[int, Labels]) -> Admitted:
         rows: list[int] = []
         before: dict[bytes, list[Leg]] = {}
         fresh: dict[bytes, dict[bytes, int]] = {}
@@ -145,6 +145,8 @@ class KnownLegs:
 
     def _load_minute(self, connection: Connection, minute: int) -> None:
         since, until = minute * _MINUTE_NS, (minute + 1) * _MINUTE_NS
+        if since // _HOUR_NS not in self._stored_hours(connection):
+            return  # why: spans from all over the ages must not cost a query for each minute
         rows = connection.exec_driver_sql(
             "SELECT id, columns FROM segment WHERE last_end_at_ns >= ? AND last_end_at_ns < ?"
             " AND first_end_at_ns < ?",
@@ -157,6 +159,15 @@ class KnownLegs:
             table = self._tables[number]
             at = table.end_at_ns // _MINUTE_NS
             self._index(number, table, np.where(at == minute, minute, -1))
+
+    def _stored_hours(self, connection: Connection) -> set[int]:
+        """Hours that have segments, or had some."""
+        if self._hours is None:
+            found = connection.exec_driver_sql(
+                "SELECT DISTINCT last_end_at_ns / ? FROM segment", (_HOUR_NS,)
+            )
+            self._hours = {hour for (hour,) in found}
+        return self._hours
 
     def _keep(self, table: LegTable) -> int:
         self._next += 1
@@ -172,7 +183,9 @@ class KnownLegs:
                 continue
             into = self._minutes.setdefault(each, _Minute())
             into.tables.add(number)
-            rows = (minute == each).nonzero()[0].tolist() if len(distinct) > 1 else range(len(table))
+            rows = (
+                (minute == each).nonzero()[0].tolist() if len(distinct) > 1 else range(len(table))
+            )
             inside = traces if len(rows) == len(traces) else [traces[row] for row in rows]
             self._held += len(rows)
             if len(set(inside)) == len(inside) and into.refs.keys().isdisjoint(inside):

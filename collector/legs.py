@@ -50,7 +50,9 @@ class LegTable:
 
     def traces(self) -> list[bytes]:
         """The trace id of each row."""
-        return [self.trace_ids[at : at + TRACE_ID] for at in range(0, len(self.trace_ids), TRACE_ID)]
+        return [
+            self.trace_ids[at : at + TRACE_ID] for at in range(0, len(self.trace_ids), TRACE_ID)
+        ]
 
     def rows_of(self, trace_id: bytes) -> list[int]:
         """The rows of one trace."""

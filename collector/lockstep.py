@@ -102,7 +102,14 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def walk(body: bytes, spans: SpanBytes, rows: Integers, *, wanted: frozenset[bytes], same: frozenset[bytes]) -> Alike:
+def walk(
+    body: bytes,
+    spans: SpanBytes,
+    rows: Integers,
+    *,
+    wanted: frozenset[bytes],
+    same: frozenset[bytes],
+) -> Alike:
     """Those of these rows that are like the first one, or none where the first one is unusual.
 
     `wanted` attributes are read as numbers, of `same` ones the value must be the leader's.
@@ -240,7 +247,9 @@ def _field(step: _Step, alike: Alike, wanted: frozenset[bytes], same: frozenset[
     elif number == _FIELD["kind"]:
         alike.kind = step.literal(1)[0]
     elif number in (_FIELD["start"], _FIELD["end"]):
-        step.store("start_at_ns" if number == _FIELD["start"] else "end_at_ns", step.gather("<u8", 8))
+        step.store(
+            "start_at_ns" if number == _FIELD["start"] else "end_at_ns", step.gather("<u8", 8)
+        )
         step.at = step.at + 8
     elif (number in _SKIPPED and kind == 2) or (number == _STATUS and step.leader(1) == b"\0"):
         size = step.length()
@@ -285,5 +294,3 @@ def _number(step: _Step, alike: Alike, key: bytes) -> None:
         step.store(key, step.varint().astype(np.float64))
     else:
         raise _UnusualError
-
-

@@ -130,5 +130,3 @@ def joined_only(legs: Sequence[Leg]) -> Counter[Observation]:
     for leg in heard:
         together -= Counter(observations([leg]))
     return together
-
-

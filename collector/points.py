@@ -30,7 +30,7 @@ from collector.cumulative import Cumulative, Grown, Reading
 from collector.histograms import Explicit, Exponential, Refused, explicit, exponential
 from collector.semantics import LONGEST_S, METRIC_NAMES, labels_in, text_in
 from collector.series import SeriesIds, key_of
-from collector.spans import Times
+from collector.span_columns import Times
 from collector.tiles import Tiles
 from domain.labels import labels_of
 from domain.metric import BOUND_ATTRIBUTE, METRICS, Kind, Metric
@@ -72,7 +72,25 @@ class _Stream:
     bound: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """Whose points: the labels of a resource, and all it says of itself."""
+
+    labels: Mapping[str, str]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Export:
+    """What all points of an export share."""
+
+    times: Times
+    ledgers: Ledgers
+    tiles: Tiles
+    into: Points
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
     """What all points of one metric share."""
 
@@ -80,13 +98,12 @@ class _Context:
     source: str
     name: str
     unit_s: float
-    resource: Mapping[str, str]
-    resource_key: str
+    owner: _Owner
     temporality: int
-    times: Times
-    ledgers: Ledgers
-    tiles: Tiles
-    into: Points
+    export: _Export
+
+
+_Add = Callable[[_Context, Any, _Stream], None]
 
 
 class PointReader:
@@ -103,58 +120,54 @@ class PointReader:
         self, request: ExportMetricsServiceRequest, times: Times, ledgers: Ledgers, tiles: Tiles
     ) -> Points:
         """Add every point of an export that is ours, sound and new."""
-        points = Points()
+        into = Points()
         for resource_metrics in request.resource_metrics:
             attributes = resource_metrics.resource.attributes
-            labels, key = labels_in(attributes), _identity(attributes)
+            owner = _Owner(labels_in(attributes), _identity(attributes))
             for scope_metrics in resource_metrics.scope_metrics:
                 for metric in scope_metrics.metrics:
-                    self._metric(metric, labels, key, times, ledgers, tiles, points)
-        return points
+                    self._metric(metric, owner, _Export(times, ledgers, tiles, into))
+        return into
 
-    def _metric(
-        self,
-        otlp: OtlpMetric,
-        resource: Mapping[str, str],
-        resource_key: str,
-        times: Times,
-        ledgers: Ledgers,
-        tiles: Tiles,
-        points: Points,
-    ) -> None:
+    def _metric(self, otlp: OtlpMetric, owner: _Owner, export: _Export) -> None:
         shape = otlp.WhichOneof("data")
         data = getattr(otlp, shape) if shape else None
         known = METRIC_NAMES.get(otlp.name)
         if data is None or known is None:
-            points.counts["ignored_points_total"] += len(data.data_points) if data else 0
+            export.into.counts["ignored_points_total"] += len(data.data_points) if data else 0
             return
+        metric, source = known
         context = _Context(
-            metric=known[0],
-            source=known[1],
+            metric=metric,
+            source=source,
             name=otlp.name,
-            unit_s=_UNIT_S.get(otlp.unit, math.nan) if known[0].kind is Kind.LATENCY else 1.0,
-            resource=resource,
-            resource_key=resource_key,
+            unit_s=_UNIT_S.get(otlp.unit, math.nan) if metric.kind is Kind.LATENCY else 1.0,
+            owner=owner,
             temporality=getattr(data, "aggregation_temporality", 0),
-            times=times,
-            ledgers=ledgers,
-            tiles=tiles,
-            into=points,
+            export=export,
         )
-        add = _ADDS.get((known[0].kind, shape or ""))
+        add = _ADDS.get((metric.kind, shape or ""))
+        if add is None or math.isnan(context.unit_s):
+            reason = f"{otlp.name} as {shape} in {otlp.unit!r} cannot be read"
+            export.into.refused[reason] += len(data.data_points)
+            return
         for point in data.data_points:
-            reason = "it has no value" if point.flags & _NO_VALUE else _untimely(point, times)
+            self._point(context, point, add)
+
+    def _point(self, context: _Context, point: _Point, add: _Add) -> None:
+        refused = context.export.into.refused
+        if point.flags & _NO_VALUE:
+            refused["it has no value"] += 1
+        elif reason := _untimely(point, context.export.times):
+            refused[reason] += 1
+        else:
             try:
-                if reason:
-                    raise Refused(reason)
-                if add is None or math.isnan(context.unit_s):
-                    raise Refused(f"{otlp.name} as {shape} in {otlp.unit!r} cannot be read")
                 add(context, point, self._stream(context, point.attributes))
-            except Refused as refused:
-                points.refused[str(refused)] += 1
+            except Refused as error:
+                refused[str(error)] += 1
 
     def _stream(self, context: _Context, attributes: Iterable[KeyValue]) -> _Stream:
-        labels = {"service": "unknown_service", "source": context.source, **context.resource}
+        labels = {"service": "unknown_service", "source": context.source, **context.owner.labels}
         labels.update(labels_in(attributes))
         service = labels["service"]
         renamed = labels["service"] = self._services.get(service, service)
@@ -163,8 +176,8 @@ class PointReader:
             labels["role"] = role
         bound = next((text_in(a.value) for a in attributes if a.key == BOUND_ATTRIBUTE), "")
         return _Stream(
-            key=key_of(context.name, context.resource_key, _identity(attributes)),
-            series_id=self._ids.id_of(labels_of(labels), context.into.counts),
+            key=key_of(context.name, context.owner.key, _identity(attributes)),
+            series_id=self._ids.id_of(labels_of(labels), context.export.into.counts),
             bound=bound,
         )
 
@@ -184,33 +197,33 @@ def _untimely(point: _Point, times: Times) -> str:
 
 
 def _is_new(context: _Context, point: _Point, stream: _Stream) -> bool:
-    """Is this delta's interval counted for the first time?"""
+    """Whether this delta's interval is counted for the first time."""
     end = point.time_unix_nano
     start = min(point.start_time_unix_nano or end - 1, end - 1)
     if end - start > _LONGEST_NS:
         raise Refused("its interval is longer than 36 h")
-    ledgers = context.ledgers
+    ledgers = context.export.ledgers
     new = ledgers.coverage.claim(ledgers.connection, stream.key, start, end)
     return _told(context, end, new=new)
 
 
 def _grown(context: _Context, stream: _Stream, now: Reading) -> Grown | None:
     """What a cumulative stream grew by; None where that is already counted."""
-    ledgers = context.ledgers
+    ledgers = context.export.ledgers
     grown = ledgers.cumulative.grown(ledgers.connection, stream.key, now)
     if not _told(context, now.at_ns, new=grown is not None):
         return None
     if grown is not None and grown.restarted:
         number = METRICS["counter_resets"].number
-        context.tiles.add_number(number, now.at_ns, stream.series_id, 1.0)
+        context.export.tiles.add_number(number, now.at_ns, stream.series_id, 1.0)
     return grown
 
 
 def _told(context: _Context, at_ns: int, *, new: bool) -> bool:
     if new:
-        context.into.ends_at_ns.append(at_ns)
+        context.export.into.ends_at_ns.append(at_ns)
     else:
-        context.into.counts["duplicate_points_total"] += 1
+        context.export.into.counts["duplicate_points_total"] += 1
     return new
 
 
@@ -222,10 +235,10 @@ def _value(point: NumberDataPoint) -> float:
 
 
 def _add_gauge(context: _Context, point: NumberDataPoint, stream: _Stream) -> None:
-    value, at_ns, ledgers = _value(point), point.time_unix_nano, context.ledgers
+    value, at_ns, ledgers = _value(point), point.time_unix_nano, context.export.ledgers
     new = ledgers.coverage.claim_reading(ledgers.connection, stream.key, at_ns)
     if _told(context, at_ns, new=new):
-        context.tiles.add_number(context.metric.number, at_ns, stream.series_id, value)
+        context.export.tiles.add_number(context.metric.number, at_ns, stream.series_id, value)
 
 
 def _add_counter(context: _Context, point: NumberDataPoint, stream: _Stream) -> None:
@@ -239,7 +252,7 @@ def _add_counter(context: _Context, point: NumberDataPoint, stream: _Stream) -> 
     elif not _is_new(context, point, stream):
         value = None
     if value is not None:
-        context.tiles.add_number(
+        context.export.tiles.add_number(
             context.metric.number, point.time_unix_nano, stream.series_id, value
         )
 
@@ -277,8 +290,8 @@ def _add_histogram(
             return
     if contradicted:
         number = METRICS["refused_sums"].number
-        context.tiles.add_number(number, at_ns, stream.series_id, 1.0)
-    context.tiles.add_pair(context.metric.number, at_ns, stream.series_id, pair)
+        context.export.tiles.add_number(number, at_ns, stream.series_id, 1.0)
+    context.export.tiles.add_pair(context.metric.number, at_ns, stream.series_id, pair)
 
 
 def _is_cumulative(context: _Context) -> bool:
@@ -287,7 +300,7 @@ def _is_cumulative(context: _Context) -> bool:
     return context.temporality == _CUMULATIVE
 
 
-_ADDS: Mapping[tuple[Kind, str], Callable[[_Context, Any, _Stream], None]] = {
+_ADDS: Mapping[tuple[Kind, str], _Add] = {
     (Kind.LATENCY, "histogram"): _add_explicit,
     (Kind.LATENCY, "exponential_histogram"): _add_exponential,
     (Kind.COUNTER, "sum"): _add_counter,

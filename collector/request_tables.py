@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from collector.legs import SPAN_ID, TRACE_ID
@@ -83,26 +84,19 @@ def span_of(row: Mapping[str, Any], *, says_how_it_ended: bool) -> Span:
     e2e_s, ttft_s, end_s = _number(row, "e2e"), _number(row, "ttft"), _number(row, "end")
     if e2e_s is None and end_s is not None:
         e2e_s = end_s - start_s
-    start_at_ns = round(start_s * _SECOND_NS)
-    span = Span(
-        name="request",
-        kind=Span.SPAN_KIND_CLIENT,
-        start_time_unix_nano=start_at_ns,
-        end_time_unix_nano=start_at_ns + round(max(e2e_s or 0.0, 0.0) * _SECOND_NS),
-    )
     gaps = _gaps(row)
-    for name, value in (
-        ("gen_ai.response.time_to_first_chunk", ttft_s),
-        ("gen_ai.latency.e2e", e2e_s),
-        ("stagewatch.decode_s", _decode_s(row, start_s, ttft_s)),
-        ("stagewatch.itl_max_s", max(gaps, default=None)),
-    ):
-        if value is not None:
-            span.attributes.add(key=name).value.double_value = value
-    for name, column in (("prompt", "prompt_tokens"), ("completion", "output_tokens")):
-        tokens = _number(row, column)
-        if tokens is not None:
-            span.attributes.add(key=f"gen_ai.usage.{name}_tokens").value.int_value = int(tokens)
+    span = _span(
+        start_s,
+        e2e_s,
+        {
+            "gen_ai.response.time_to_first_chunk": ttft_s,
+            "gen_ai.latency.e2e": e2e_s,
+            "stagewatch.decode_s": _decode_s(row, start_s, ttft_s),
+            "stagewatch.itl_max_s": max(gaps, default=None),
+            "gen_ai.usage.prompt_tokens": _number(row, "prompt_tokens"),
+            "gen_ai.usage.completion_tokens": _number(row, "output_tokens"),
+        },
+    )
     outcome = _outcome(row, says_how_it_ended=says_how_it_ended)
     for name, text in (
         ("stagewatch.outcome", outcome.value),
@@ -113,8 +107,21 @@ def span_of(row: Mapping[str, Any], *, says_how_it_ended: bool) -> Span:
             span.attributes.add(key=name).value.string_value = str(text)
     if gaps:
         values = span.attributes.add(key=GAPS).value.array_value.values
-        for gap in gaps:
-            values.add(double_value=gap)
+        values.extend(AnyValue(double_value=gap) for gap in gaps)
+    return span
+
+
+def _span(start_s: float, e2e_s: float | None, numbers: Mapping[str, float | None]) -> Span:
+    start_at_ns = round(start_s * _SECOND_NS)
+    span = Span(
+        name="request",
+        kind=Span.SPAN_KIND_CLIENT,
+        start_time_unix_nano=start_at_ns,
+        end_time_unix_nano=start_at_ns + round(max(e2e_s or 0.0, 0.0) * _SECOND_NS),
+    )
+    for name, number in numbers.items():
+        if number is not None:
+            span.attributes.add(key=name).value.double_value = number
     return span
 
 

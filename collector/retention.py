@@ -5,8 +5,9 @@ from then on that instant is a cutoff in META, and what arrives for the time bel
 coarser tier. So nothing is lost and nothing counted twice.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from itertools import pairwise
 
 from sqlalchemy import Connection
 
@@ -41,7 +42,7 @@ def retire(
     now_s: int,
 ) -> None:
     """Let go of all that is older than it is kept. `cutoff_s` is moved on."""
-    for tier, coarser in zip(TIERS_S, TIERS_S[1:], strict=False):
+    for tier, coarser in pairwise(TIERS_S):
         until_s = (now_s - keep_s[tier]) // coarser * coarser
         if until_s > cutoff_s.get(tier, 0):
             _move(begin, dirty, cutoff_s, tier, until_s)
@@ -76,31 +77,31 @@ def _move(
 
 
 def _delete_tiles(begin: Begin, tier: int, until_s: int) -> None:
+    step_s = max(_HOUR_S, tier)
     for table in (f"histogram_{tier}", f"number_{tier}"):
-        for metric, since_s in _oldest(begin, table, until_s):
-            step_s = max(_HOUR_S, tier)
-            for at_s in range(since_s, until_s, step_s):
-                with begin() as connection:
-                    connection.exec_driver_sql(
-                        f"DELETE FROM {table} WHERE metric = ? AND at_s >= ? AND at_s < ?",  # noqa: S608 - a table of ours
-                        (metric, at_s, min(at_s + step_s, until_s)),
-                    )
+        at = _next(begin, table, -1, 0)
+        while at is not None:
+            metric, at_s = at
+            if at_s >= until_s:
+                at = _next(begin, table, metric + 1, 0)
+                continue
+            with begin() as connection:
+                connection.exec_driver_sql(
+                    f"DELETE FROM {table} WHERE metric = ? AND at_s >= ? AND at_s < ?",  # noqa: S608 - a table of ours
+                    (metric, at_s, min(at_s + step_s, until_s)),
+                )
+            at = _next(begin, table, metric, at_s)
 
 
-def _oldest(begin: Begin, table: str, until_s: int) -> Iterator[tuple[int, int]]:
-    """Each metric with something to delete, and from when on."""
-    metric = -1
-    while True:
-        with begin() as connection:
-            row = connection.exec_driver_sql(
-                f"SELECT metric, at_s FROM {table} WHERE metric > ? ORDER BY metric, at_s LIMIT 1",  # noqa: S608 - ours
-                (metric,),
-            ).one_or_none()
-        if row is None:
-            return
-        metric, since_s = row
-        if since_s < until_s:
-            yield metric, since_s
+def _next(begin: Begin, table: str, metric: int, at_s: int) -> tuple[int, int] | None:
+    """The first tile from here on."""
+    with begin() as connection:
+        row = connection.exec_driver_sql(
+            f"SELECT metric, at_s FROM {table} WHERE (metric, at_s) >= (?, ?)"  # noqa: S608 - ours
+            " ORDER BY metric, at_s LIMIT 1",
+            (metric, at_s),
+        ).one_or_none()
+    return None if row is None else (row[0], row[1])
 
 
 def _delete_segments(begin: Begin, before_s: int) -> None:

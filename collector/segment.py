@@ -97,7 +97,7 @@ def _reasons(table: LegTable) -> bytes:
         return b""
     place = {reason: index for index, reason in enumerate(distinct)}
     head = json.dumps(distinct).encode()
-    places = np.array([place[reason] for reason in table.finish], "<u2").tobytes()
+    places = np.array([place[reason] for reason in table.finish], "<u4").tobytes()
     return len(head).to_bytes(4, "little") + head + places
 
 
@@ -106,7 +106,7 @@ def _finish(part: bytes, n: int) -> list[str]:
         return [""] * n
     size = int.from_bytes(part[:4], "little")
     distinct = json.loads(part[4 : 4 + size])
-    return [distinct[place] for place in np.frombuffer(part, "<u2", n, 4 + size).tolist()]
+    return [distinct[place] for place in np.frombuffer(part, "<u4", n, 4 + size).tolist()]
 
 
 def _pack(column: NDArray[Any]) -> bytes:
@@ -117,5 +117,3 @@ def _pack(column: NDArray[Any]) -> bytes:
 def _unpack(part: bytes, kind: np.dtype[Any], n: int) -> NDArray[Any]:
     planes = np.frombuffer(zlib.decompress(part), np.uint8).reshape(kind.itemsize, n)
     return np.ascontiguousarray(planes.T).view(kind).ravel()
-
-

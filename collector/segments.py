@@ -30,7 +30,7 @@ def hours_to_compact(connection: Connection) -> dict[int, int]:
         "SELECT last_end_at_ns / ?, count(*) FROM segment WHERE n < ? GROUP BY 1",
         (_HOUR_NS, _SMALL),
     )
-    return {hour: count for hour, count in rows}
+    return {row[0]: row[1] for row in rows}
 
 
 def compact_hour(connection: Connection, hour: int) -> bool:

@@ -134,5 +134,3 @@ def number_in(value: AnyValue) -> float | None:
             except ValueError:
                 return None
     return None
-
-

@@ -118,6 +118,7 @@ class CollectorSettings(BaseModel):
     max_series: int = Field(
         default=20_000,
         gt=0,
+        le=16_000_000,
         description="Series at most; of further ones only service and source are kept.",
     )
     max_label_values: int = Field(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from sqlalchemy import Connection
@@ -133,9 +134,7 @@ class Tiles:
             growth.shorten(connection, tier, rows)
         return dirty | self._flush_numbers(connection, cutoff_s)
 
-    def _flush_numbers(
-        self, connection: Connection, cutoff_s: Mapping[int, int]
-    ) -> set[Window]:
+    def _flush_numbers(self, connection: Connection, cutoff_s: Mapping[int, int]) -> set[Window]:
         dirty: set[Window] = set()
         numbers: dict[int, list[tuple[object, ...]]] = {}
         for metric, at_ns, series_id, value, at_s in self._numbers:
@@ -168,9 +167,7 @@ class Tiles:
         empty = [b""] * len(groups)
         sums: list[int | None] = list(sum_ns.tolist())
         none = [0] * len(groups)
-        return list(
-            zip(metric, at_s, series_id, n, none, sums, blobs, empty, empty, strict=True)
-        )
+        return list(zip(metric, at_s, series_id, n, none, sums, blobs, empty, empty, strict=True))
 
     def _pair_rows(self) -> list[_Row]:
         return [
@@ -183,10 +180,10 @@ def _blobs(cells: Integers, counts: Integers, ends: list[int]) -> list[bytes]:
     """`collector.words` of each group of cells."""
     if counts.max() <= words.COUNT_MAX:
         joined = (cells << 20 | counts).astype("<u4").tobytes()
-        return [joined[4 * a : 4 * b] for a, b in zip(ends, ends[1:], strict=False)]
+        return [joined[4 * a : 4 * b] for a, b in pairwise(ends)]
     return [
         words.encode(np.bincount(cells[a:b], weights=counts[a:b]).astype(np.int64))
-        for a, b in zip(ends, ends[1:], strict=False)
+        for a, b in pairwise(ends)
     ]
 
 
@@ -229,7 +226,8 @@ class Growth:
                 long.append((metric, at_s, series_id))
         for place in long:
             sides = connection.exec_driver_sql(
-                f"SELECT exact, low, high FROM histogram_{tier} WHERE {_KEY}", place  # noqa: S608 - ours
+                f"SELECT exact, low, high FROM histogram_{tier} WHERE {_KEY}",  # noqa: S608 - ours
+                place,
             ).one()
             connection.exec_driver_sql(
                 f"UPDATE histogram_{tier} SET exact = ?, low = ?, high = ? WHERE {_KEY}",  # noqa: S608 - ours

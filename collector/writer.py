@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Self
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -23,7 +23,7 @@ from collector.intake import Outcome, Overloaded
 from collector.retention import retire
 from collector.settings import CollectorSettings
 from collector.store import Store, errors_of
-from domain.errors import StagewatchError, StoreError
+from domain.errors import StoreError
 
 __all__ = ["Writer"]
 
@@ -39,11 +39,15 @@ _CLOSE_BUDGET_S = 2.0
 
 @dataclass(slots=True)
 class _Task:
-    """One export, or with None the wish that everything before be rolled up."""
+    """One export, or a piece of upkeep that somebody waits for."""
 
-    export: Export | None
+    work: Export | Callable[[], None]
     size_bytes: int
     done: Future[Outcome] = field(default_factory=Future)
+
+    @property
+    def is_upkeep(self) -> bool:
+        return callable(self.work)
 
 
 class Writer:
@@ -71,7 +75,7 @@ class Writer:
         self._connection: Connection | None = None
         self._upkeep_at_s = self._retention_at_s = 0.0
 
-    def start(self) -> Writer:
+    def start(self) -> Self:
         """Take the store; refuses one that another process writes."""
         self._lock_file = _locked(self._store)
         self._retention_at_s = time.monotonic() + _RETENTION_S
@@ -89,7 +93,7 @@ class Writer:
             self._lock_file.close()
             self._lock_file = None
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
@@ -104,7 +108,15 @@ class Writer:
 
     def settle(self) -> None:
         """Wait until all that was sent before is stored and every tier is complete."""
-        self._put(_Task(None, 0)).result()
+        self._put(_Task(lambda: self._roll(None), 0)).result()
+
+    def retain(self) -> None:
+        """Let go of what is older than it is kept, now and not at the next minute."""
+        self._put(_Task(self._retain, 0)).result()
+
+    def compact(self) -> None:
+        """Merge the small segments of hours that have many, now."""
+        self._put(_Task(self._compact, 0)).result()
 
     def counts(self) -> Mapping[str, float]:
         """What was counted since the start, and how much waits."""
@@ -139,12 +151,12 @@ class Writer:
             group: list[_Task] = []
             size = 0
             while self._queue and size < _GROUP_BYTES:
-                if self._queue[0].export is None and group:
+                if self._queue[0].is_upkeep and group:
                     break
                 task = self._queue.popleft()
                 group.append(task)
                 size += task.size_bytes
-                if task.export is None:
+                if task.is_upkeep:
                     break
             self._queued_bytes -= size
             return group
@@ -163,7 +175,7 @@ class Writer:
     def _commit(self, group: list[_Task]) -> None:
         try:
             outcomes = self._store_group(group)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whoever sent it is told; the writer goes on
             self._ingest.forget()
             if len(group) > 1 and not isinstance(error, StoreError):
                 for task in group:  # one of them is to blame: the others are not
@@ -178,14 +190,14 @@ class Writer:
             task.done.set_result(outcome)
 
     def _store_group(self, group: list[_Task]) -> list[Outcome]:
-        exports = [task.export for task in group if task.export is not None]
-        if not exports:
-            self._roll(None)
-            return [Outcome()]
+        exports = []
+        for task in group:
+            if callable(task.work):  # stands alone in its group
+                task.work()
+                return [Outcome()]
+            exports.append(task.work)
         with self._begin() as connection:
-            return self._ingest.take(
-                connection, exports, now_s=self._now(), at_s=time.monotonic()
-            )
+            return self._ingest.take(connection, exports, now_s=self._now(), at_s=time.monotonic())
 
     @contextmanager
     def _begin(self) -> Iterator[Connection]:
@@ -198,13 +210,13 @@ class Writer:
         """Upkeep that fails is tried again later; exports go on."""
         try:
             work()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is logged, shown by `problem`, and tried again
             self._ingest.forget()
             self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        self._problem = str(error)
-        if isinstance(error, StagewatchError):
+        if isinstance(error, StoreError):
+            self._problem = str(error)
             _LOG.error("%s", error)
         else:
             _LOG.exception("the writer failed")
@@ -217,14 +229,21 @@ class Writer:
         with self._begin() as connection:
             self._ingest.load(connection)
             self._save_counts(connection)
+            if self._problem is not None:  # can it be written again?
+                connection.exec_driver_sql(
+                    "INSERT OR REPLACE INTO meta VALUES ('probed_at_s', ?)",
+                    (str(int(self._now())),),
+                )
+        self._problem = None
         self._roll(_BUDGET_S)
         if clock_s >= self._retention_at_s:
             self._retention_at_s = clock_s + _RETENTION_S
-            self.retain()
+            self._retain()
         self._compact()
 
-    def retain(self) -> None:
-        """Let go of what is older than it is kept. Called by the writer's own thread."""
+    def _retain(self) -> None:
+        with self._begin() as connection:
+            self._ingest.load(connection)
         retire(
             self._begin,
             self._ingest.dirty,

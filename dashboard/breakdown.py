@@ -18,15 +18,18 @@ from dashboard.url import View
 from dashboard.viewer import Viewer
 from domain.labels import value_of
 
-__all__ = ["breakdown"]
+__all__ = ["Group", "breakdown", "worst_first"]
 
-MOST_ROWS = 25
+MOST_ROWS = 20
+MOST_COMPARED = 100
+"""Of more groups than this, the time before is not asked for: it would double the wait."""
+
 STALE_S = 120
 _GAUGES = ("requests_running", "requests_waiting", "kv_cache_usage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Group:
+class Group:
     """One row: what is known of one value of a label."""
 
     name: str
@@ -44,15 +47,39 @@ class _Group:
         return (down, found.high_s if found is not None else 0.0, unfinished or 0)
 
 
-def breakdown(reader: Reader, selection: Selection, view: View, viewer: Viewer) -> list[Component]:
+def worst_first(reader: Reader, selection: Selection, view: View) -> list[Group]:
+    """Every value of the label that the page is split by, or every replica."""
+    by = view.by or "replica"
+    window = selection.window
+    now = _stages(reader, Selection(window=window, where=selection.where, by=(by,)), by)
+    length_s = window.until_s - window.since_s
+    earlier = Window(since_s=window.since_s - length_s, until_s=window.since_s)
+    asked = Selection(window=earlier, where=selection.where, by=(by,))
+    before = _stages(reader, asked, by) if len(now) <= MOST_COMPARED else {}
+    gauges = {name: _last(reader, name, selection, by) for name in _GAUGES}
+    replicas = _replicas(reader, view, window) if by == "replica" else {}
+    names = {*now, *replicas, *(name for each in gauges.values() for name in each)} - {""}
+    groups = [
+        Group(
+            name=name,
+            now=now.get(name),
+            before=before.get(name),
+            replica=replicas.get(name),
+            gauges={gauge: each[name] for gauge, each in gauges.items() if name in each},
+        )
+        for name in sorted(names)
+    ]
+    return sorted(groups, key=lambda group: group.badness, reverse=True)
+
+
+def breakdown(
+    worst: Sequence[Group], window: Window, view: View, viewer: Viewer
+) -> list[Component]:
     """The table, and how many rows it leaves out."""
     by = view.by or "replica"
-    groups = _groups(reader, selection, view, by)
     heading = html.H2(f"By {by}")
-    if not groups:
+    if not worst:
         return [heading, html.P(quiet(f"No {by} was heard in this window."))]
-    worst = sorted(groups, key=lambda group: group.badness, reverse=True)
-    window = selection.window
     columns = (
         by.capitalize(),
         *(("Up",) if by == "replica" else ()),
@@ -71,27 +98,6 @@ def breakdown(reader: Reader, selection: Selection, view: View, viewer: Viewer) 
     if len(worst) > MOST_ROWS:
         parts.append(html.P(quiet(f"and {len(worst) - MOST_ROWS} more that do better")))
     return parts
-
-
-def _groups(reader: Reader, selection: Selection, view: View, by: str) -> list[_Group]:
-    window = selection.window
-    length_s = window.until_s - window.since_s
-    earlier = Window(since_s=window.since_s - length_s, until_s=window.since_s)
-    now = _stages(reader, Selection(window=window, where=selection.where, by=(by,)), by)
-    before = _stages(reader, Selection(window=earlier, where=selection.where, by=(by,)), by)
-    gauges = {name: _last(reader, name, selection, by) for name in _GAUGES}
-    replicas = _replicas(reader, view, window) if by == "replica" else {}
-    names = {*now, *replicas, *(name for each in gauges.values() for name in each)} - {""}
-    return [
-        _Group(
-            name=name,
-            now=now.get(name),
-            before=before.get(name),
-            replica=replicas.get(name),
-            gauges={gauge: each[name] for gauge, each in gauges.items() if name in each},
-        )
-        for name in names
-    ]
 
 
 def _stages(reader: Reader, selection: Selection, by: str) -> Mapping[str, Stages]:
@@ -119,7 +125,7 @@ def _replicas(reader: Reader, view: View, window: Window) -> dict[str, Replica]:
     }
 
 
-def _row(group: _Group, by: str, window: Window, view: View, viewer: Viewer) -> list[Cell]:
+def _row(group: Group, by: str, window: Window, view: View, viewer: Viewer) -> list[Cell]:
     now = group.now
     rows = compare(now, group.before) if now is not None else []
     bar = html.Div([stage_bar(rows), quiet(guilty_text(rows))], className="stages")
@@ -144,7 +150,7 @@ def _per_s(now: Stages | None, window: Window) -> float | None:
     return finished / (window.until_s - window.since_s)
 
 
-def _gauge(group: _Group, name: str) -> str:
+def _gauge(group: Group, name: str) -> str:
     point = group.gauges.get(name)
     if point is None:
         return NOTHING

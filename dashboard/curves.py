@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,12 @@ from dashboard.measure import (
     drawn,
     stage_lines,
 )
-from dashboard.minutes import stretches
 from dashboard.parts import Cell, quiet, table
 from dashboard.quantity import NOTHING, seconds, seconds_range
 from dashboard.stages import StageRow, guilty_text, stage_word
 from dashboard.url import View
 from dashboard.viewer import Viewer
-from domain.objective import Indicator
 from domain.request import Stage
-from domain.slice import MINUTE_S, SliceState
 
 __all__ = ["CHARTS", "chart_regions", "stack_regions"]
 
@@ -39,22 +35,25 @@ CHARTS = {
     "e2e": ("To the last token", "E2E"),
 }
 RANGE_WORD = "range: the engine's buckets do not say more"
-MOST_ROWS = 30
-MOST_MARKS = 40
-_UNSETTLED_S = 120
-"""Minutes this young may still be observed: their sources have not all reported."""
+MOST_ROWS = 12
 
 
 def chart_regions(
-    reader: Reader, selection: Selection, standings: Sequence[Standing], view: View, viewer: Viewer
+    reader: Reader,
+    selection: Selection,
+    standings: Sequence[Standing],
+    *,
+    names: Sequence[str],
+    marks: Sequence[Mark],
+    view: View,
+    viewer: Viewer,
 ) -> tuple[dict[str, Figure], dict[str, Any]]:
-    """Four figures, and what stands around them."""
+    """Four figures of the same groups, the worst of `names`, and what stands around them."""
     frame = _frame(selection.window, view, viewer)
-    marks = _marks(reader, selection, viewer)
     figures: dict[str, Figure] = {}
     regions: dict[str, Any] = {}
     for metric in CHARTS:
-        found = curves(reader, metric, selection, view.by)
+        found = curves(reader, metric, selection, view.by, names)
         threshold = _threshold(standings, metric)
         figures[metric] = _figure(found, frame, threshold, marks, viewer)
         regions[f"caption-{metric}"] = _caption(metric, found, threshold, view)
@@ -63,12 +62,17 @@ def chart_regions(
 
 
 def stack_regions(
-    reader: Reader, selection: Selection, rows: Sequence[StageRow], view: View, viewer: Viewer
+    reader: Reader,
+    selection: Selection,
+    rows: Sequence[StageRow],
+    *,
+    marks: Sequence[Mark],
+    view: View,
+    viewer: Viewer,
 ) -> tuple[dict[str, Figure], dict[str, Any]]:
     """Mean seconds per stage over time."""
     lines = stage_lines(reader, selection, Stage, viewer)
     frame = _frame(selection.window, view, viewer)
-    marks = _marks(reader, selection, viewer)
     figure = chart(lines, [], frame=frame, marks=marks)
     told = guilty_text(rows)
     sentence = f"Mean time per stage; {told}." if rows else "No stage was measured."
@@ -112,29 +116,6 @@ def _threshold(standings: Sequence[Standing], metric: str) -> Threshold | None:
     tightest = min(indicators, key=lambda each: each.indicator.threshold_s)
     value_s = float(tightest.indicator.threshold_s)
     return Threshold(value=value_s, label=f"promise {seconds(value_s)}")
-
-
-def _marks(reader: Reader, selection: Selection, viewer: Viewer) -> list[Mark]:
-    """Stretches without values, and why they have none."""
-    window = selection.window
-    since_s = window.since_s // MINUTE_S * MINUTE_S
-    until_s = min(window.until_s, viewer.now_s - _UNSETTLED_S) // MINUTE_S * MINUTE_S
-    if until_s <= since_s:
-        return []
-    indicator = Indicator(metric="ttft", threshold_s=Fraction(1), where=selection.where)
-    slices = reader.slices(indicator, Window(since_s=since_s, until_s=until_s))
-    longest = sorted(stretches(slices), key=lambda each: each[1] - each[2])[:MOST_MARKS]
-    return [_mark(state, begin_s, end_s, viewer) for state, begin_s, end_s in longest]
-
-
-def _mark(state: SliceState, since_s: int, until_s: int, viewer: Viewer) -> Mark:
-    ends = viewer.axis_ms(np.array([since_s, until_s], np.float64))
-    return Mark(
-        since_ms=float(ends[0]),
-        until_ms=float(ends[1]),
-        label=state.value,
-        hatched=state is SliceState.NOT_OBSERVED,
-    )
 
 
 def _caption(

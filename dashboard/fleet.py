@@ -199,18 +199,18 @@ def _service_row(service: _Service, window: Window, view: View, viewer: Viewer) 
     ]
 
 
-def _replicas(freshness: Freshness | None, viewer: Viewer) -> Component | str:
+def _replicas(freshness: Freshness | None, viewer: Viewer) -> str | list[Component]:
+    """How many answer, of those that somebody asks; the others are only known by their requests."""
     if freshness is None or not freshness.replicas:
         return NOTHING
-    known = len(freshness.replicas)
-    if all(each.up is None for each in freshness.replicas):
-        return html.Span(str(known), title="Nobody asks these replicas whether they are up.")
-    up = sum(
-        bool(each.up) and viewer.now_s - each.last_seen_at_s <= STALE_S
-        for each in freshness.replicas
-    )
-    text = f"{up} of {known}"
-    return html.Span(text) if up == known else html.Strong(text)
+    asked = [each for each in freshness.replicas if each.up is not None]
+    unasked = len(freshness.replicas) - len(asked)
+    if not asked:
+        return [quiet(f"{unasked} known, none is asked")]
+    up = sum(bool(each.up) and viewer.now_s - each.last_seen_at_s <= STALE_S for each in asked)
+    text = f"{up} of {len(asked)}"
+    also = [quiet(f"and {unasked} that nobody asks")] if unasked else []
+    return [html.Span(text) if up == len(asked) else html.Strong(text), *also]
 
 
 def _rate(now: Stages | None, window: Window) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +13,7 @@ from collector.query import Point, Reader, Selection, Series, Window
 from dashboard.figures import Band, Line
 from dashboard.viewer import Viewer
 from domain.distribution import Distribution, add_all
-from domain.labels import Labels, value_of
+from domain.labels import Labels
 from domain.request import Stage
 
 __all__ = [
@@ -27,16 +27,15 @@ __all__ = [
     "stage_lines",
     "step_s",
     "together",
-    "worst_groups",
 ]
 
 P50 = Fraction(1, 2)
 P99 = Fraction(99, 100)
-MOST_LINES = 5
+MOST_LINES = 4
 """Groups drawn as lines of their own; the rest are in the table."""
 
-_STEPS_S = (10, 30, 60, 120, 180, 300, 600, 720, 900, 1800, 3600, 7200, 21_600, 86_400)
-_MOST_STEPS = 120
+_STEPS_S = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
+_MOST_STEPS = 96
 
 Floats = NDArray[np.float64]
 
@@ -52,10 +51,10 @@ class Curve:
     value_s: Floats
 
 
-def step_s(window: Window) -> int:
+def step_s(window: Window, *, most: int = _MOST_STEPS) -> int:
     """The finest step that leaves a chart readable."""
     length_s = window.until_s - window.since_s
-    return next((s for s in _STEPS_S if length_s <= s * _MOST_STEPS), _STEPS_S[-1])
+    return next((s for s in _STEPS_S if length_s <= s * most), _STEPS_S[-1])
 
 
 def quantile_word(q: Fraction) -> str:
@@ -66,6 +65,8 @@ def quantile_word(q: Fraction) -> str:
 def together(series: Iterable[Series]) -> Distribution | None:
     """Everything of a query in one distribution; None where nothing was measured."""
     points = [point.distribution for each in series for point in each.points]
+    if len(points) == 1:
+        return points[0]
     return add_all(points) if points else None
 
 
@@ -108,34 +109,20 @@ def drawn(found: Curve, viewer: Viewer, *, name: str, rank: int) -> tuple[list[L
     return lines, bands
 
 
-def curves(reader: Reader, metric: str, selection: Selection, group: str) -> dict[str, Curve]:
-    """P99 and P50 of everything, or P99 of the worst groups, by the name on the chart."""
-    window, step = selection.window, step_s(selection.window)
-    if group:
-        worst = worst_groups(reader, metric, selection, group)[:MOST_LINES]
-        return {
-            name or f"no {group}": curve(
-                _points(reader, metric, selection, labels), P99, window, step
-            )
-            for name, labels in worst
-        }
-    points = _points(reader, metric, selection, ())
-    return {quantile_word(q): curve(points, q, window, step) for q in (P99, P50)}
-
-
-def worst_groups(
-    reader: Reader, metric: str, selection: Selection, group: str
-) -> list[tuple[str, Labels]]:
-    """The values of a label, worst P99 first, each with the pair that picks it."""
-    whole = Selection(window=selection.window, where=selection.where, by=(group,))
-    ranked = []
-    for each in reader.latency(metric, whole):
-        distribution = together([each])
-        found = distribution.quantile(P99) if distribution is not None else None
-        if found is not None:
-            ranked.append((found.high_s, value_of(each.labels, group)))
-    ranked.sort(key=lambda pair: (-pair[0], pair[1]))
-    return [(name, ((group, name),)) for _, name in ranked]
+def curves(
+    reader: Reader, metric: str, selection: Selection, group: str, names: Sequence[str]
+) -> dict[str, Curve]:
+    """P99 and P50 of everything, or P99 of the named groups, by the name on the chart."""
+    window = selection.window
+    if not group:
+        step = step_s(window)
+        points = _points(reader, metric, selection, (), step)
+        return {quantile_word(q): curve(points, q, window, step) for q in (P99, P50)}
+    step = step_s(window, most=_MOST_STEPS // 2)
+    return {
+        name: curve(_points(reader, metric, selection, ((group, name),), step), P99, window, step)
+        for name in names[:MOST_LINES]
+    }
 
 
 def stage_lines(
@@ -156,7 +143,16 @@ def stage_lines(
                 mean_s[place] = value
         if not np.isnan(mean_s).all():
             lines.append(Line(name=str(stage), at_ms=at_ms, value=mean_s, stack=str(stage)))
-    return lines
+    return _without_empty_ends(lines)
+
+
+def _without_empty_ends(lines: Sequence[Line]) -> list[Line]:
+    """From the first to the last step that has any value: a stack falls to zero where it has none."""
+    if not lines:
+        return []
+    known = np.flatnonzero(np.logical_or.reduce([~np.isnan(line.value) for line in lines]))
+    held = slice(known[0], known[-1] + 1)
+    return [replace(line, at_ms=line.at_ms[held], value=line.value[held]) for line in lines]
 
 
 def _means(series: Iterable[Series]) -> Mapping[int, float]:
@@ -170,8 +166,10 @@ def _means(series: Iterable[Series]) -> Mapping[int, float]:
     return means
 
 
-def _points(reader: Reader, metric: str, selection: Selection, labels: Labels) -> Sequence[Point]:
+def _points(
+    reader: Reader, metric: str, selection: Selection, labels: Labels, step: int
+) -> Sequence[Point]:
     where = tuple(sorted((dict(selection.where) | dict(labels)).items()))
     window = selection.window
-    asked = Selection(window=window, where=where, step_s=step_s(window))
+    asked = Selection(window=window, where=where, step_s=step)
     return [point for each in reader.latency(metric, asked) for point in each.points]

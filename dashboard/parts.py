@@ -28,6 +28,7 @@ __all__ = [
     "named_by",
     "quiet",
     "said",
+    "sentence",
     "stage_bar",
     "table",
 ]
@@ -38,6 +39,7 @@ Children = Component | str | Sequence[Component | str]
 SILENT: dict[str, Any] = {"aria-hidden": "true"}
 SPOKEN_WHEN_CHANGED: dict[str, Any] = {"aria-live": "polite"}
 _LONGEST = 60
+_LONGEST_MESSAGE = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +73,16 @@ def clock(viewer: Viewer, at_s: int, *, to_the_second: bool = False) -> Componen
     return html.Time(viewer.clock(at_s, seconds=to_the_second), dateTime=utc, title=utc)
 
 
-def name_text(name: str, *, most: int = _LONGEST) -> Component:
+def name_text(name: str) -> Component:
     """What somebody called a thing: any text of any length, in its own direction."""
-    shown = name if len(name) <= most else f"{name[:most]}…"
+    shown = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
     return html.Bdi(shown, title=name[:1000] if shown != name else "")
+
+
+def sentence(words: str) -> Component:
+    """A message in our language, whatever names stand in it."""
+    most = _LONGEST_MESSAGE
+    return html.Span(words if len(words) <= most else f"{words[:most]}…", dir="ltr")
 
 
 def link(content: Children, href: str, *, current: bool = False, **more: Any) -> Component:
@@ -138,7 +146,8 @@ def _cells(columns: Sequence[str], row: Sequence[Cell]) -> list[Component]:
     cells: list[Component] = [html.Th(first.content, scope="row", role="rowheader")]
     for name, cell in zip(columns[1:], rest, strict=True):
         label: dict[str, Any] = {"data-label": name}
-        inside = html.Div(cell.content, className="cell")
+        plain = isinstance(cell.content, str)
+        inside = cell.content if plain else html.Div(cell.content, className="cell")
         kind = "number" if cell.number else "broad" if cell.broad else ""
         cells.append(html.Td(inside, role="cell", className=kind, **label))
     return cells

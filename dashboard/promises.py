@@ -13,7 +13,7 @@ from alerts.ledger import Standing
 from collector.query import Reader, Selection, Window
 from dashboard.measure import quantile_word, together
 from dashboard.minutes import strip
-from dashboard.parts import Cell, badge, link, meter, name_text, quiet, table
+from dashboard.parts import Cell, badge, link, meter, name_text, quiet, sentence, table
 from dashboard.quantity import NOTHING, age, percent_range, quantile_text, seconds
 from dashboard.theme import State, css_class
 from dashboard.url import View
@@ -81,7 +81,7 @@ def _row(
             [
                 html.Div([_name(standing, view, viewer), _state(standing)], className="title"),
                 html.P(
-                    None if standing.message == said else name_text(standing.message, most=600),
+                    None if standing.message == said else sentence(standing.message),
                     className="message",
                 ),
             ]

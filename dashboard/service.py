@@ -10,7 +10,7 @@ from dash.development.base_component import Component
 
 from alerts.ledger import Ledger, Standing
 from collector.query import Reader, Selection, Stages, Window
-from dashboard.breakdown import breakdown
+from dashboard import breakdown
 from dashboard.content import Content
 from dashboard.curves import CHARTS, chart_regions, stack_regions
 from dashboard.frame import common_regions, frame, region, tab_title
@@ -26,6 +26,7 @@ from dashboard.parts import (
     named_by,
     quiet,
     said,
+    sentence,
     stage_bar,
     table,
 )
@@ -40,6 +41,7 @@ from dashboard.quantity import (
     seconds,
     window_text,
 )
+from dashboard.silences import silences
 from dashboard.stages import StageRow, compare, guilty, how_to_measure, stage_word
 from dashboard.theme import State
 from dashboard.url import GROUPINGS, View
@@ -63,20 +65,27 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
     standings = [each for each in ledger.standings() if _concerns(each, view.service)]
     title = _title(standings, view)
     newest_at_s = _newest_at_s(reader, view, window)
-    state, sentence = _headline(view, viewer, standings, now, newest_at_s)
+    groups = breakdown.worst_first(reader, selection, view)
+    state, told = _headline(view, viewer, standings, now, newest_at_s)
     regions = common_regions(view, viewer, newest_at_s=newest_at_s, title=title) | {
         "badge": badge(state) if state is not None else None,
-        "state": sentence,
+        "state": told,
         "facts": _facts(now, rows, window),
         "promises": promise_table(standings, reader, view, viewer, said=_message(standings))
         if standings
         else None,
         "choices": _choices(view, viewer),
         "stages": _stage_table(now, rows, window),
-        "breakdown": breakdown(reader, selection, view, viewer),
+        "breakdown": breakdown.breakdown(groups, window, view, viewer),
     }
-    charts, captions = chart_regions(reader, selection, standings, view, viewer)
-    stack, stack_captions = stack_regions(reader, selection, rows, view, viewer)
+    names = [group.name for group in groups]
+    marks = silences(reader, selection, viewer)
+    charts, captions = chart_regions(
+        reader, selection, standings, names=names, marks=marks, view=view, viewer=viewer
+    )
+    stack, stack_captions = stack_regions(
+        reader, selection, rows, marks=marks, view=view, viewer=viewer
+    )
     return Content(
         title=title,
         regions=regions | captions | stack_captions,
@@ -192,7 +201,7 @@ def _headline(
     """The ledger's own sentence where a promise is at stake; else what is known."""
     worst = _at_stake(standings)
     if worst is not None:
-        return worst.state, html.P(name_text(worst.message, most=600))
+        return worst.state, html.P(sentence(worst.message))
     if newest_at_s is None:
         return State.NOT_OBSERVED, [html.P(_unheard(view)), _wider(view, viewer)]
     silent_s = viewer.now_s - newest_at_s
@@ -205,11 +214,11 @@ def _headline(
     total = len(standings)
     kept = sum(each.state is State.HEALTHY for each in standings)
     told = f"Every promise is kept: {total} of {total}. " if total and kept == total else ""
-    sentence = (
+    found = (
         f"{told}Half of the first tokens come within {quantile_text(now.ttft, P50)}, "
         f"99 of 100 within {quantile_text(now.ttft, P99)}."
     )
-    return (worst_first(standings)[0].state if standings else None), html.P(sentence)
+    return (worst_first(standings)[0].state if standings else None), html.P(found)
 
 
 def _past(view: View) -> str:
@@ -235,7 +244,9 @@ def _wider(view: View, viewer: Viewer) -> Component:
                 ]
             ),
             html.P("Is its sidecar running, and does its name match? A dry reading tells:"),
-            html.Pre("stagewatch exporter engine --target http://ENGINE:8000 --service NAME --once"),
+            html.Pre(
+                "stagewatch exporter engine --target http://ENGINE:8000 --service NAME --once"
+            ),
         ],
     )
 

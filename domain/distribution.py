@@ -94,7 +94,8 @@ class Distribution:
             raise ValueError(f"a quantile lies between 0 and 1, not at {q}")
         if not self.n:
             return None
-        rank = max(math.ceil(Fraction(str(q)) * self.n), 1)
+        share = q if isinstance(q, Fraction) else Fraction(str(q))
+        rank = max(math.ceil(share * self.n), 1)
         low, high = (int(side.searchsorted(rank)) for side in self._sides)
         if self.exact:
             return Quantile(

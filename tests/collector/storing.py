@@ -61,15 +61,16 @@ def rows(path, query, *parameters):
 
 def tables(path):
     """Every tile and every dirty mark, by labels instead of numbers, cells instead of words."""
-    labels = {n: text for n, text in rows(path, "SELECT id, labels FROM series")}
+    labels = dict(rows(path, "SELECT id, labels FROM series"))
     found = {}
     for tier in TIERS_S:
         for metric, at_s, series, *counts, exact, low, high in rows(
-            path, f"SELECT * FROM histogram_{tier}"
+            path,
+            f"SELECT * FROM histogram_{tier}",  # noqa: S608
         ):
             sides = [words.compact(side) for side in (exact, low, high)]
             found[f"histogram_{tier}", metric, at_s, labels[series]] = (*counts, *sides)
-        for metric, at_s, series, *values in rows(path, f"SELECT * FROM number_{tier}"):
+        for metric, at_s, series, *values in rows(path, f"SELECT * FROM number_{tier}"):  # noqa: S608
             found[f"number_{tier}", metric, at_s, labels[series]] = tuple(values)
     return found, sorted(rows(path, "SELECT * FROM dirty"))
 
@@ -80,7 +81,7 @@ def distribution(path, metric, tier=10, **where):
     sums, exact_only = [], True
     for n, sum_ns, exact, low_side, high_side, text in rows(
         path,
-        f"SELECT n, sum_ns, exact, low, high, labels FROM histogram_{tier}"
+        f"SELECT n, sum_ns, exact, low, high, labels FROM histogram_{tier}"  # noqa: S608
         " JOIN series ON series.id = series_id WHERE metric = ?",
         METRICS[metric].number,
     ):
@@ -98,7 +99,9 @@ def distribution(path, metric, tier=10, **where):
 def number(path, metric, tier=10):
     """(readings, sum) of a counter or gauge in one tier."""
     found = rows(
-        path, f"SELECT sum(n), sum(sum) FROM number_{tier} WHERE metric = ?", METRICS[metric].number
+        path,
+        f"SELECT sum(n), sum(sum) FROM number_{tier} WHERE metric = ?",  # noqa: S608
+        METRICS[metric].number,
     )
     return tuple(found[0])
 

@@ -92,12 +92,14 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_acknowledged(tmp_path):
     store = open_store(tmp_path)
     with Writer(store, CollectorSettings(), now=lambda: 1_795_966_000.0) as writer:
         writer.traces(traces(span(1)))
+        writer._upkeep_at_s = float("inf")  # not while we look
         pages = rows(tmp_path, "PRAGMA page_count")[0][0]
         writer._connection.connection.driver_connection.execute(f"PRAGMA max_page_count={pages}")
         big = traces(*(span(n, end_s=1_795_960_000 + n) for n in range(2, 3000)))
         with pytest.raises(StoreError, match=r"disk is full.*Free space"):
             writer.traces(big)
         assert "disk is full" in writer.problem()
+        writer._upkeep_at_s = 0.0  # due
         writer._connection.connection.driver_connection.execute("PRAGMA max_page_count=1000000")
         assert writer.traces(big).rejected == 0
         assert writer.problem() is None
@@ -110,12 +112,14 @@ def test_a_lock_held_by_another_process_is_one_sentence(tmp_path):
     store = open_store(tmp_path)
     with closing(sqlite3.connect(tmp_path / FILE_NAME)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with (
-            store.engine.connect() as connection,
-            pytest.raises(StoreError, match="another process is writing"),
-            errors_of(store.path),
-        ):
+        with store.engine.connect() as connection:
             connection.connection.driver_connection.execute("PRAGMA busy_timeout=10")
-            connection.begin()
+            with pytest.raises(StoreError, match="another process is writing"):
+                begin(connection, store.path)
         other.rollback()
     store.close()
+
+
+def begin(connection, path):
+    with errors_of(path):
+        connection.begin()

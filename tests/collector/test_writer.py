@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from collector.intake import Overloaded
 from collector.importing import import_files
+from collector.intake import Overloaded
 from collector.legs import KINDS
 from collector.observing import joined_only, observe
 from collector.schema import TIERS_S
+from collector.writer import _Task
 from domain.distribution import exact
 from domain.metric import METRICS
 from domain.request import Outcome, join, observations
@@ -197,24 +198,21 @@ def test_many_senders_at_once_lose_nothing(tmp_path):
 
 
 def test_a_full_queue_says_so_and_keeps_nothing(tmp_path):
-    with writing(tmp_path, queue_bytes=1) as writer:
+    with writing(tmp_path, queue_bytes=100) as writer:
+        waiting = _task(traces(span(1, gen_ai__latency__e2e=1.0)))
         with writer._changed:  # the writer's thread cannot take anything now
-            writer._queue.append(_waiting(writer))
-            writer._queued_bytes = 1
+            writer._put(waiting)
             with pytest.raises(Overloaded, match="try again"):
-                writer._put(_waiting(writer))
-        assert writer.traces(traces(span())).rejected == 0
+                writer.traces(traces(span(2, gen_ai__latency__e2e=1.0)))
+        assert waiting.done.result(timeout=10).rejected == 0
         assert writer.counts()["overloaded_total"] == 1
 
-
-def _waiting(writer):
-    body = traces(span(9)).SerializeToString()
-    return type("Task", (), {"export": body, "size_bytes": 1, "done": _Done()})()
+    assert distribution(tmp_path, "e2e").n == 1
 
 
-class _Done:
-    def set_result(self, _):
-        pass
+def test_an_export_larger_than_the_queue_is_taken_when_nothing_waits(tmp_path):
+    with writing(tmp_path, queue_bytes=1) as writer:
+        assert writer.traces(traces(span())).rejected == 0
 
 
 def test_a_closed_writer_takes_nothing(tmp_path):
@@ -237,7 +235,7 @@ def test_an_export_that_breaks_the_writer_breaks_no_other(tmp_path, monkeypatch)
 
         monkeypatch.setattr(writer._ingest._spans, "read", breaking)
         bad = traces(span(1, stagewatch__tenant="poison"))
-        group = [_task(writer, bad), _task(writer, traces(span(2, gen_ai__latency__e2e=1.0)))]
+        group = [_task(bad), _task(traces(span(2, gen_ai__latency__e2e=1.0)))]
         with writer._changed:
             writer._queue.extend(group)
             writer._changed.notify_all()
@@ -248,9 +246,7 @@ def test_an_export_that_breaks_the_writer_breaks_no_other(tmp_path, monkeypatch)
     assert distribution(tmp_path, "e2e").n == 1
 
 
-def _task(_, request):
-    from collector.writer import _Task
-
+def _task(request):
     body = request.SerializeToString()
     return _Task(body, len(body))
 
@@ -335,6 +331,26 @@ def test_alone_and_joined_is_all_that_legs_tell(made):
     together = list(joined_only(fine).elements())
 
     assert sorted(map(repr, alone + together)) == sorted(map(repr, observations(fine)))
+
+
+def test_spans_from_all_over_the_ages_cost_no_query_each(tmp_path):
+    spans = [span(n + 1, end_s=NOW_S - 60 - 86_400 * (n % 900), gen_ai__latency__e2e=1.0)
+             for n in range(1800)]  # fmt: skip
+    with writing(tmp_path) as writer:
+        for _ in range(2):
+            assert writer.traces(traces(*spans)).rejected == 0
+        assert writer.counts()["duplicate_spans_total"] == 1800
+
+    assert len(legs_in(tmp_path)) == 1800
+
+
+def test_a_writer_that_could_not_write_is_ready_again_once_it_can(tmp_path):
+    with writing(tmp_path) as writer:
+        writer._problem = "the disk was full"
+        writer._upkeep_at_s = 0.0
+        writer.retain()  # any work wakes the writer
+
+        assert writer.problem() is None
 
 
 def test_one_tile_grows_no_further_than_its_cells(tmp_path):

@@ -43,12 +43,19 @@ class Stream:
     at_s: np.ndarray
     value_s: np.ndarray
     coarse: bool = False
+    known: dict = field(default_factory=dict)
 
     def between(self, since_s, until_s):
         first, last = np.searchsorted(self.at_s, (since_s, until_s))
         return self.value_s[first:last]
 
     def distribution(self, since_s, until_s):
+        window = (since_s, until_s)
+        if window not in self.known:
+            self.known[window] = self._distribution(since_s, until_s)
+        return self.known[window]
+
+    def _distribution(self, since_s, until_s):
         values = self.between(since_s, until_s)
         if not len(values):
             return None

@@ -6,7 +6,7 @@ __all__ = ["attributes", "find_all", "text"]
 
 
 def _parts(node):
-    children = getattr(node, "children", node)
+    children = getattr(node, "children", None)
     if children is None:
         return []
     return children if isinstance(children, list | tuple) else [children]

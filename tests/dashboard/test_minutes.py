@@ -63,7 +63,9 @@ def test_a_strip_has_no_more_columns_than_it_is_wide(kinds):
 @given(kinds)
 def test_stretches_are_the_minutes_that_have_nothing_to_show(kinds):
     minutes = slices(*kinds)
-    silent = [each for each in minutes if each.state in (SliceState.NO_TRAFFIC, SliceState.NOT_OBSERVED)]
+    silent = [
+        each for each in minutes if each.state in (SliceState.NO_TRAFFIC, SliceState.NOT_OBSERVED)
+    ]
 
     assert sum(until - since for _, since, until in stretches(minutes)) == 60 * len(silent)
 
