@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from collector.query import Stages, StageShare
-from domain.labels import Labels
+from domain.labels import Labels, project
 from domain.request import Stage
 
 __all__ = ["Blame", "Place", "blame"]
@@ -106,6 +106,7 @@ def _mean_s(share: StageShare) -> float | None:
 
 
 def _worst(stage: Stage, replicas: Sequence[Stages]) -> Place | None:
+    """The replica where the stage is longest, compared with those that do the same work."""
     means_s = [
         (values[stage], each.labels)
         for each in replicas
@@ -113,8 +114,14 @@ def _worst(stage: Stage, replicas: Sequence[Stages]) -> Place | None:
     ]
     if not means_s:
         return None
-    in_order = sorted(means_s)
+    worst_s, labels = max(means_s)
+    work = _work(labels)
+    peers_s = sorted(mean_s for mean_s, own in means_s if _work(own) == work)
     # why the lower median: of two replicas the better one is the one to compare with
-    median_s = in_order[(len(in_order) - 1) // 2][0]
-    worst_s, labels = in_order[-1]
-    return Place(labels=labels, mean_s=worst_s, median_s=median_s, replicas=len(in_order))
+    median_s = peers_s[(len(peers_s) - 1) // 2]
+    return Place(labels=labels, mean_s=worst_s, median_s=median_s, replicas=len(peers_s))
+
+
+def _work(labels: Labels) -> Labels:
+    """A prefill replica's queue says nothing of a decode replica's."""
+    return project(labels, ("service", "pool", "role"))

@@ -146,7 +146,8 @@ def _placed(place: Place | None) -> str:
             f"against {_seconds(place.median_s)} on the median replica"
         )
     if place.replicas > 1:
-        return f", on all {place.replicas} replicas alike"
+        whose = f" of pool {labels['pool']}" if "pool" in labels else ""
+        return f", on all {place.replicas} replicas{whose} alike"
     return f", on {name}{pool}"
 
 

@@ -24,6 +24,7 @@ from dashboard.quantity import NOTHING, seconds, seconds_range
 from dashboard.stages import StageRow, guilty_text, stage_word
 from dashboard.url import View
 from dashboard.viewer import Viewer
+from domain.labels import value_of
 from domain.request import Stage
 
 __all__ = ["CHARTS", "chart_regions", "stack_regions"]
@@ -54,7 +55,7 @@ def chart_regions(
     regions: dict[str, Any] = {}
     for metric in CHARTS:
         found = curves(reader, metric, selection, view.by, names)
-        threshold = _threshold(standings, metric)
+        threshold = _threshold(standings, metric, value_of(selection.where, "source"))
         figures[metric] = _figure(found, frame, threshold, marks, viewer)
         regions[f"caption-{metric}"] = _caption(metric, found, threshold, view)
         regions[f"table-{metric}"] = _table(metric, found, viewer)
@@ -108,9 +109,14 @@ def _figure(
     return chart(lines, bands, frame=frame, threshold=threshold, marks=marks)
 
 
-def _threshold(standings: Sequence[Standing], metric: str) -> Threshold | None:
-    """The tightest promise about a metric."""
-    indicators = [each.objective for each in standings if each.objective.indicator.metric == metric]
+def _threshold(standings: Sequence[Standing], metric: str, source: str) -> Threshold | None:
+    """The tightest promise about what the chart shows: not one about another source."""
+    indicators = [
+        each.objective
+        for each in standings
+        if each.objective.indicator.metric == metric
+        and value_of(each.objective.indicator.where, "source") in ("", source)
+    ]
     if not indicators:
         return None
     tightest = min(indicators, key=lambda each: each.indicator.threshold_s)

@@ -257,7 +257,6 @@ def _facts(now: Stages | None, rows: Sequence[StageRow], window: Window) -> Comp
         return None
     finished = now.flow.finished if now.flow.finished is not None else now.e2e.n or now.ttft.n
     flow = now.flow
-    worst = guilty(rows)
     facts = [
         (
             "Requests",
@@ -273,17 +272,25 @@ def _facts(now: Stages | None, rows: Sequence[StageRow], window: Window) -> Comp
             count(flow.failed),
             f"{count(flow.cancelled)} cancelled, {count(flow.rejected)} rejected",
         ),
-        (
-            "Grew most",
-            stage_word(worst.stage) if worst else "no stage",
-            f"+{seconds(worst.excess_s)} against before" if worst else "against the time before",
-        ),
+        _grew_most(rows),
     ]
     items = [
         html.Div([html.Dt(name), html.Dd([html.Span(value, className="value"), quiet(note)])])
         for name, value, note in facts
     ]
     return html.Dl(items, className="facts")
+
+
+def _grew_most(rows: Sequence[StageRow]) -> tuple[str, str, str]:
+    """The guilty stage; the longest one where nothing was measured before."""
+    worst = guilty(rows)
+    if worst is not None:
+        return "Grew most", stage_word(worst.stage), f"+{seconds(worst.excess_s)} against before"
+    if any(row.before_s is not None for row in rows):
+        return "Grew most", "no stage", "against the time before"
+    longest = max(rows, key=lambda row: row.now_s or 0.0, default=None)
+    word = stage_word(longest.stage) if longest is not None and longest.now_s else "not measured"
+    return "Longest stage", word, "nothing before to compare with"
 
 
 def _doubt(now: Stages) -> str:

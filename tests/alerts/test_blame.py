@@ -78,7 +78,7 @@ def test_replicas_that_are_all_slow_are_not_singled_out():
     found = blame("ttft", NOW, BEFORE, [on("a", 2.0), on("b", 2.2)])
 
     assert not found.place.stands_out
-    assert "on all 2 replicas alike" in accusation(found)
+    assert "on all 2 replicas of pool chat alike" in accusation(found)
 
 
 def test_where_only_intervals_are_known_their_sure_end_counts():
@@ -105,3 +105,29 @@ def test_the_sentence_says_stage_growth_next_step_and_gaps():
 
 def test_when_the_question_could_not_be_asked_it_says_so():
     assert accusation(None) == "Which stage is at fault could not be asked."
+
+
+def leg(replica, role, queue_s):
+    labels = (("pool", f"chat-{role}"), ("replica", replica), ("role", role))
+    return stages({"queue": queue_s}, labels=labels)
+
+
+def test_a_prefill_replica_is_compared_with_prefill_replicas_only():
+    prefill = [leg(f"p{n}", "prefill", 12.0 + n / 10) for n in range(3)]
+    decode = [leg(f"d{n}", "decode", 0.009) for n in range(3)]
+
+    found = blame("ttft", NOW, BEFORE, [*prefill, *decode])
+
+    assert not found.place.stands_out
+    assert found.place.replicas == 3
+    assert "on all 3 replicas of pool chat-prefill alike" in accusation(found)
+
+
+def test_one_bad_prefill_replica_stands_out_of_its_pool():
+    prefill = [leg("p0", "prefill", 12.0), leg("p1", "prefill", 0.2), leg("p2", "prefill", 0.1)]
+    decode = [leg(f"d{n}", "decode", 0.009) for n in range(3)]
+
+    found = blame("ttft", NOW, BEFORE, [*prefill, *decode])
+
+    assert found.place.stands_out
+    assert "worst on p0 (pool chat-prefill) with 12 s against 200 ms" in accusation(found)

@@ -140,10 +140,12 @@ class MemoryReader:
         for labels, gauges in groups.items():
             total = sum(gauge.value for gauge in gauges)
             value = total / len(gauges) if metric == "kv_cache_usage" else total
+            step = selection.step_s
+            since_s = gauges[0].at_s // step * step if step else window.since_s
+            until_s = since_s + step if step else window.until_s
             point = NumberPoint(
-                since_s=window.since_s, until_s=window.until_s, value=value, low=value,
-                high=value, last=value,
-            )  # fmt: skip
+                since_s=since_s, until_s=until_s, value=value, low=value, high=value, last=value
+            )
             answer.append(Numbers(labels=labels, points=[point]))
         return answer
 
