@@ -18,9 +18,13 @@ from domain.distribution import Distribution
 from domain.exponential import from_exponential
 from domain.grid import CELLS, OTEL_OFFSET, SCALE, cells_of
 
-__all__ = ["Explicit", "Exponential", "Refused", "explicit", "exponential"]
+__all__ = ["MOST_VALUES", "Explicit", "Exponential", "Refused", "explicit", "exponential"]
+
+MOST_VALUES = 1 << 32
+"""In one interval of one stream. More is no measurement, and would fill the store word by word."""
 
 _MOST_BUCKETS = 200_000
+_MOST_EVER = 1 << 53  # a cumulative stream may have come far; beyond this floats miscount
 _TINY_S = 1e-9
 
 
@@ -140,6 +144,7 @@ class Exponential:
 
 def explicit(point: HistogramDataPoint, unit_s: float) -> Explicit:
     """A classic point, or why it cannot be."""
+    _check_count(point)
     counts, bounds = tuple(point.bucket_counts), tuple(point.explicit_bounds)
     if not counts and not bounds:
         counts = (point.count,)
@@ -160,6 +165,7 @@ def explicit(point: HistogramDataPoint, unit_s: float) -> Explicit:
 
 def exponential(point: ExponentialHistogramDataPoint, unit_s: float) -> Exponential:
     """An exponential point, or why it cannot be."""
+    _check_count(point)
     counts = tuple(point.positive.bucket_counts)
     if any(point.negative.bucket_counts):
         raise Refused("a duration cannot be negative")
@@ -181,9 +187,12 @@ def exponential(point: ExponentialHistogramDataPoint, unit_s: float) -> Exponent
     )
 
 
-def _sum_s(
-    point: HistogramDataPoint | ExponentialHistogramDataPoint, unit_s: float
-) -> float | None:
+def _check_count(point: HistogramDataPoint | ExponentialHistogramDataPoint) -> None:
+    if point.count >= _MOST_EVER:
+        raise Refused("a count of 2^53 or more cannot be")
+
+
+def _sum_s(point: HistogramDataPoint | ExponentialHistogramDataPoint, unit_s: float) -> float | None:
     """None where it is absent or cannot be the sum of durations."""
     if not point.HasField("sum") or not 0 <= point.sum < math.inf:
         return None

@@ -27,7 +27,7 @@ from sqlalchemy import Connection
 
 from collector.coverage import Coverage
 from collector.cumulative import Cumulative, Grown, Reading
-from collector.histograms import Explicit, Exponential, Refused, explicit, exponential
+from collector.histograms import MOST_VALUES, Explicit, Exponential, Refused, explicit, exponential
 from collector.semantics import LONGEST_S, METRIC_NAMES, labels_in, text_in
 from collector.series import SeriesIds, key_of
 from collector.span_columns import Times
@@ -42,6 +42,7 @@ _DELTA = AggregationTemporality.AGGREGATION_TEMPORALITY_DELTA
 _CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
 _NO_VALUE = DataPointFlags.DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK
 _Point = NumberDataPoint | HistogramDataPoint | ExponentialHistogramDataPoint
+_LARGEST = 1e18  # sums of such are numbers still
 _UNIT_S = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
@@ -229,8 +230,8 @@ def _told(context: _Context, at_ns: int, *, new: bool) -> bool:
 
 def _value(point: NumberDataPoint) -> float:
     value = point.as_double if point.WhichOneof("value") == "as_double" else float(point.as_int)
-    if not math.isfinite(value):
-        raise Refused(f"{value} is no value")
+    if not abs(value) <= _LARGEST:
+        raise Refused("its value is no measurement: not a number, or beyond 10^18")
     return value
 
 
@@ -282,9 +283,11 @@ def _add_histogram(
         if grown is None or not any(grown.counts):
             return
         sum_s = grown.sum if grown.sum is not None and grown.sum >= 0 else None
+        _check_interval(grown.counts)
         told, noise_s = told.grown(grown.counts, sum_s), grown.noise
         pair, contradicted = told.pair(bound=stream.bound, noise_s=noise_s)
     else:
+        _check_interval(told.counts)
         pair, contradicted = told.pair(bound=stream.bound)
         if not _is_new(context, point, stream) or not any(told.counts):
             return
@@ -292,6 +295,11 @@ def _add_histogram(
         number = METRICS["refused_sums"].number
         context.export.tiles.add_number(number, at_ns, stream.series_id, 1.0)
     context.export.tiles.add_pair(context.metric.number, at_ns, stream.series_id, pair)
+
+
+def _check_interval(counts: Iterable[int]) -> None:
+    if sum(counts) > MOST_VALUES:
+        raise Refused("more than 2^32 values in one interval cannot be")
 
 
 def _is_cumulative(context: _Context) -> bool:

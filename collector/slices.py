@@ -74,10 +74,12 @@ def minutes(
 
 
 def _slice(at_s: int, minute: _Minute, excluded: int, observed: frozenset[int]) -> Slice:
+    # why bounded: a pair of which one side is missing or belies the other leaves doubt, no error
+    possibly = min(max(minute.good_low, minute.good_high), minute.total)
     return Slice(
         minute_at_s=at_s,
-        good_low=minute.good_low,
-        good_high=minute.good_high,
+        good_low=min(minute.good_low, minute.good_high, possibly),
+        good_high=possibly,
         total=minute.total,
         observed=minute.total > 0 or excluded > 0 or at_s in observed,
         excluded=excluded,

@@ -96,7 +96,8 @@ class Distribution:
             return None
         share = q if isinstance(q, Fraction) else Fraction(str(q))
         rank = max(math.ceil(share * self.n), 1)
-        low, high = (int(side.searchsorted(rank)) for side in self._sides)
+        # why sorted: sides that belie each other leave doubt between them, whichever came as which
+        low, high = sorted(int(side.searchsorted(rank)) for side in self._sides)
         if self.exact:
             return Quantile(
                 low_s=lower_edge_s(low), high_s=upper_edge_s(low), value_s=middle_s(low)
