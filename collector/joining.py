@@ -105,9 +105,11 @@ class KnownLegs:
         fresh: dict[bytes, dict[bytes, int]] = {}
         for row, trace in enumerate(traces):
             mine, span = fresh.setdefault(trace, {}), table.span_id(row)
-            if trace not in before:
-                before[trace] = self._legs(trace, int(table.end_at_ns[row]), labels)
-            if span not in mine and all(leg.span_id != span for leg in before[trace]):
+            # why for each row: a trace may be longer than the window
+            near = self._legs(trace, int(table.end_at_ns[row]), labels)
+            known = before.setdefault(trace, [])
+            known += [leg for leg in near if all(leg.span_id != each.span_id for each in known)]
+            if span not in mine and all(leg.span_id != span for leg in known):
                 mine[span] = row
                 rows.append(row)
         joined = []
