@@ -8,11 +8,21 @@ from collector.query import Selection, Series, Window
 from collector.times import duration_s, label_names, labels_asked, window
 from domain.errors import InputError
 
-__all__ = ["MOST_POINTS", "MOST_REQUESTS", "checked", "limit", "quantiles", "selection", "trace"]
+__all__ = [
+    "MOST_POINTS",
+    "MOST_QUANTILES",
+    "MOST_REQUESTS",
+    "checked",
+    "limit",
+    "quantiles",
+    "selection",
+    "trace",
+]
 
 MOST_POINTS = 11_000
 """Steps of one series in one answer."""
 
+MOST_QUANTILES = 100
 MOST_REQUESTS = 10_000
 _MOST_IN_ALL = 200_000
 
@@ -49,7 +59,14 @@ def quantiles(texts: Iterable[str]) -> list[float]:
                 remedy="Use numbers above 0 and up to 1, such as 0.5,0.95,0.99.",
             )
         found.append(q)
-    return list(dict.fromkeys(found))
+    wanted = list(dict.fromkeys(found))
+    if len(wanted) > MOST_QUANTILES:
+        raise InputError(
+            f"{len(wanted)} quantiles",
+            where="q",
+            remedy=f"Ask for up to {MOST_QUANTILES} at a time.",
+        )
+    return wanted
 
 
 def limit(asked: int) -> int:

@@ -21,7 +21,7 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _DURATION = re.compile(r"(\d+[smhdw])+")
 _PART = re.compile(r"(\d+)([smhdw])")
 _RELATIVE = re.compile(r"now(?:([+-])(.+))?")
-_LAST_S = 32_503_680_000  # the year 3000: beyond lies what was meant as milliseconds
+_LAST_S = 8_000_000_000  # the year 2223: beyond lies what was meant as milliseconds
 _INSTANT = "Use RFC 3339 such as 2026-11-29T12:00:00Z, now-1h, or seconds since 1970."
 
 
@@ -32,14 +32,14 @@ def instant_s(text: str, *, now_s: float, name: str = "time") -> float:
         sign, rest = relative.groups()
         if sign is None:
             return now_s
-        return now_s + (1 if sign == "+" else -1) * duration_s(rest, name=name)
+        return max(now_s + (1 if sign == "+" else -1) * duration_s(rest, name=name), 0.0)
     try:
         seconds = float(asked)
     except ValueError:
-        return _absolute_s(asked, name)
+        seconds = _absolute_s(asked, name)
     if not 0 <= seconds < _LAST_S:
         raise InputError(
-            f"{text!r} is no instant in seconds since 1970", where=name, remedy=_INSTANT
+            f"{text!r} is no instant between the years 1970 and 2223", where=name, remedy=_INSTANT
         )
     return seconds
 
