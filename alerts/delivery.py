@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 
 from sqlalchemy import Engine, select
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from alerts.settings import WebhookSettings
@@ -137,8 +136,8 @@ class Delivery:
             wake.clear()
             try:
                 wait_s = courier.deliver(self._clock)
-            except SQLAlchemyError:
-                _LOG.exception("receiver %s: the outbox cannot be read", settings.name)
+            except Exception:  # why all: a receiver whose thread ended hears of nothing more
+                _LOG.exception("receiver %s: a delivery failed; it is tried again", settings.name)
                 wait_s = _IDLE_S
             if not self._stopped:
                 wake.wait(wait_s)

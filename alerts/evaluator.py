@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from alerts.blame import Blame
@@ -23,11 +22,18 @@ from alerts.definition import Definition
 from alerts.incident import Change, Event, Incident
 from alerts.inquiry import Inquiry
 from alerts.notice import Notice, notice, record, refresh, retire
-from alerts.records import deactivate, forget, leaving, load_course, save_courses, save_minutes
+from alerts.records import (
+    deactivate,
+    forget,
+    leaving,
+    load_course,
+    save_courses,
+    save_minutes,
+    turn_back,
+)
 from alerts.settings import AlertsSettings
 from alerts.tables import writing
 from collector.query import Reader, Window
-from domain.errors import StagewatchError
 from domain.slice import MINUTE_S, Slice
 
 __all__ = ["Evaluator"]
@@ -41,6 +47,7 @@ _FILL_BUDGET_S = 0.2
 _LIVE_S = 180
 _OLD_S = _HOUR_S
 _REFRESH_S = 300
+_AHEAD_S = 120
 
 
 class Evaluator:
@@ -86,7 +93,7 @@ class Evaluator:
         while not stop.is_set():
             try:
                 self.tick(clock())
-            except (StagewatchError, SQLAlchemyError):
+            except Exception:  # why all: whatever it is, an evaluator that ended pages nobody
                 _LOG.exception("a tick failed; it is tried again")
             stop.wait(cadence_s)
 
@@ -97,6 +104,8 @@ class Evaluator:
         try:
             if not self._loaded:
                 self._load(until_s, now_s)
+            if any(each.evaluated_until_s > now_s + _AHEAD_S for each in self._courses):
+                self._turn_back(until_s, now_s)
             while any(course.evaluated_until_s < until_s for course in self._courses):
                 changes += self._step(until_s, now_s)
             self._fill()
@@ -126,6 +135,17 @@ class Evaluator:
         for course in self._courses:
             if self._wants_past(course) and course.filled_from_s == course.evaluated_until_s:
                 self._fill_one(course, _FIRST_FILL_S)
+
+    def _turn_back(self, until_s: int, now_s: float) -> None:
+        """The clock was wrong and is set back: minutes judged before they were are judged again.
+
+        Without it nothing is judged, and nobody paged, until the clock gets there once more.
+        """
+        _LOG.warning("the clock went back: what lies after %s is judged again", until_s)
+        with writing(self._state) as session, session.begin():
+            for course in self._courses:
+                turn_back(session, course, until_s=until_s)
+        self._load(until_s, now_s)
 
     def _step(self, until_s: int, now_s: float) -> list[Change]:
         """At most half a day of minutes of every objective, in one transaction."""

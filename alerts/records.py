@@ -37,6 +37,7 @@ __all__ = [
     "minutes_of",
     "save_courses",
     "save_minutes",
+    "turn_back",
     "upsert",
 ]
 
@@ -156,6 +157,25 @@ def forget(session: Session, courses: Iterable[Course], *, before_s: int) -> Non
                 MinuteRow.series_id == series_id, MinuteRow.minute_at_s < before_s
             )
         )
+
+
+def turn_back(session: Session, course: Course, *, until_s: int) -> None:
+    """Takes back what was written of minutes from `until_s` on; alerts that are open stay so."""
+    for series_id in sorted({stretch.series_id for stretch in course.stretches}):
+        session.execute(
+            delete(MinuteRow).where(
+                MinuteRow.series_id == series_id, MinuteRow.minute_at_s >= until_s
+            )
+        )
+    for table, columns in (
+        (PromiseRow, ("evaluated_until_s", "filled_from_s", "observed_at_s", "counted_since_s")),
+        (RuleRow, ("since_s", "last_true_s")),
+        (RevisionRow, ("since_s",)),
+    ):
+        for name in columns:
+            column = getattr(table, name)
+            later = (table.objective_id == course.definition.id) & (column > until_s)
+            session.execute(update(table).where(later).values({name: until_s}))
 
 
 def incident_from(row: AlertRow) -> Incident:

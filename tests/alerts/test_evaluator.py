@@ -11,7 +11,7 @@ from alerts.evaluator import Evaluator
 from alerts.incident import Event, Tier
 from alerts.settings import AlertsSettings
 from alerts.sql_ledger import SqlLedger
-from alerts.tables import OutboxRow, open_state
+from alerts.tables import MinuteRow, OutboxRow, open_state
 from domain.errors import StoreError
 from tests.alerts.fleet import START_S, Fleet, chat, minute, outage
 
@@ -262,9 +262,18 @@ def test_a_tick_that_fails_is_tried_again_and_loses_nothing(state):
     assert len(pages(state)) == 1
 
 
-def test_the_loop_goes_on_after_a_failed_tick(state, caplog):
+@pytest.mark.parametrize(
+    "failure",
+    [
+        StoreError("is locked", where="store", remedy="Wait."),
+        ValueError("good must lie between 0 and total"),
+        OverflowError("cannot convert float infinity to integer"),
+    ],
+    ids=["the store", "a contradiction", "a number too large"],
+)
+def test_the_loop_goes_on_after_a_failed_tick(state, caplog, failure):
     fleet = Fleet(outage(0, 2))
-    fleet.broken = StoreError("is locked", where="store", remedy="Wait.")
+    fleet.broken = failure
     alerts = evaluator(fleet, state)
     stop, now = threading.Event(), iter(range(4))
 
@@ -291,3 +300,33 @@ def test_slices_older_than_their_retention_are_dropped(state):
     alerts.tick(at(3 * 1440, 11))
 
     assert not any(each.observed for each in SqlLedger(state).slices("chat", at(0), at(5)))
+
+
+@pytest.mark.parametrize("days", [1, 40], ids=["a day", "longer than the period"])
+@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
+def test_after_a_clock_that_jumped_ahead_and_back_an_outage_still_pages(state, days, restarted):
+    fleet = Fleet(outage(60, 40, after=60))
+    alerts = evaluator(fleet, state)
+    for index in range(1, 30):
+        alerts.tick(at(index, 11))
+    alerts.tick(at(29, 11) + days * 86_400)
+    if restarted:
+        alerts = evaluator(fleet, state)
+
+    for index in range(30, 81):
+        alerts.tick(at(index, 11))
+
+    assert SqlLedger(state).standings()[0].evaluated_at_s == at(80)
+    assert len(pages(state)) == 1
+    with Session(state) as session:
+        assert session.scalar(select(MinuteRow).where(MinuteRow.minute_at_s >= at(80))) is None
+
+
+def test_a_clock_that_is_set_back_by_a_minute_changes_nothing(state, caplog):
+    fleet = Fleet(outage(60, 0))
+    alerts = evaluator(fleet, state)
+    alerts.tick(at(30, 11))
+    alerts.tick(at(29, 11))
+
+    assert SqlLedger(state).standings()[0].evaluated_at_s == at(30)
+    assert not caplog.records
