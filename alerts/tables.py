@@ -192,7 +192,7 @@ def open_state(url: str) -> Engine:
         if parsed.database in (None, "", ":memory:"):
             settings = {"poolclass": StaticPool}
         else:
-            Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(Path(str(parsed.database)).parent)
         settings["connect_args"] = {"check_same_thread": False, "timeout": 30}
     try:
         engine = create_engine(parsed, **settings)
@@ -209,6 +209,17 @@ def open_state(url: str) -> Engine:
             remedy="Check alerts.state_url, and that the directory can be written.",
         ) from error
     return engine
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"its folder cannot be made: {error.strerror}",
+            where=f"state of alerts ({folder})",
+            remedy="Choose a folder that may be written with `--data-dir`, or set alerts.state_url.",
+        ) from error
 
 
 def writing(engine: Engine) -> Session:
