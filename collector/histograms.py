@@ -192,7 +192,9 @@ def _check_count(point: HistogramDataPoint | ExponentialHistogramDataPoint) -> N
         raise Refused("a count of 2^53 or more cannot be")
 
 
-def _sum_s(point: HistogramDataPoint | ExponentialHistogramDataPoint, unit_s: float) -> float | None:
+def _sum_s(
+    point: HistogramDataPoint | ExponentialHistogramDataPoint, unit_s: float
+) -> float | None:
     """None where it is absent or cannot be the sum of durations."""
     if not point.HasField("sum") or not 0 <= point.sum < math.inf:
         return None
