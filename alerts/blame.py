@@ -52,8 +52,8 @@ class Place:
 class Blame:
     """The guilty stage, its mean now and before, and its share of all that grew.
 
-    `stage` is None where no stage was measured. `before_s` is None where nothing was seen before;
-    then the stage is simply the longest. `missing`: stages that nobody measured.
+    `stage` is None where no stage was measured. `share` is None where none grew, or nothing was
+    seen before; then the stage is simply the longest. `missing`: stages that nobody measured.
     """
 
     stage: Stage | None
@@ -71,19 +71,19 @@ def blame(
     """The stage with the largest growth; of these replicas the one where it is longest."""
     wanted = _OF_METRIC.get(metric, tuple(Stage))
     means_s = _means_s(now, wanted)
-    missing = tuple(stage for stage in wanted if stage not in means_s)
+    missing = tuple(stage for stage in wanted if now is None or stage in now.missing)
     if not means_s:
         return Blame(stage=None, missing=missing)
     before_s = _means_s(before, wanted)
     known = {s: now_s - before_s[s] for s, now_s in means_s.items() if s in before_s}
-    grown = known or means_s
+    grown = known if max(known.values(), default=0.0) > 0 else means_s
     stage = max(grown, key=lambda each: grown[each])
     total_s = sum(max(value, 0.0) for value in grown.values())
     return Blame(
         stage=stage,
         now_s=means_s[stage],
-        before_s=before_s.get(stage) if known else None,
-        share=max(grown[stage], 0.0) / total_s if total_s else None,
+        before_s=before_s.get(stage),
+        share=max(grown[stage], 0.0) / total_s if total_s and grown is known else None,
         place=_worst(stage, replicas),
         missing=missing,
         next_step=_NEXT[stage],

@@ -136,7 +136,7 @@ class Delivery:
             wake.clear()
             try:
                 wait_s = courier.deliver(self._clock)
-            except Exception:  # why all: a receiver whose thread ended hears of nothing more
+            except Exception:  # noqa: BLE001 - why all: a receiver whose thread ended hears of nothing more
                 _LOG.exception("receiver %s: a delivery failed; it is tried again", settings.name)
                 wait_s = _IDLE_S
             if not self._stopped:

@@ -93,7 +93,7 @@ class Evaluator:
         while not stop.is_set():
             try:
                 self.tick(clock())
-            except Exception:  # why all: whatever it is, an evaluator that ended pages nobody
+            except Exception:  # noqa: BLE001 - why all: whatever it is, an evaluator that ended pages nobody
                 _LOG.exception("a tick failed; it is tried again")
             stop.wait(cadence_s)
 

@@ -130,7 +130,7 @@ def _carries(blame: Blame) -> str:
     if blame.before_s is None:
         return "is the longest stage"
     if blame.share is None:
-        return "grew most, though hardly"
+        return "is the longest stage, though none grew"
     return f"carries {blame.share * 100:.0f} % of what grew"
 
 

@@ -91,7 +91,8 @@ def _share(stage: Stage, part: Distribution, e2e: Distribution, *, halves: bool)
     mean_s = part.mean_s
     if halves and stage is not Stage.NETWORK and part.sum_s is not None and e2e.n:
         mean_s = part.sum_s / e2e.n
-    share = mean_s / e2e.mean_s if mean_s is not None and e2e.mean_s else None
+    within = stage is not Stage.NETWORK  # the network lies outside the server's E2E
+    share = mean_s / e2e.mean_s if within and mean_s is not None and e2e.mean_s else None
     return StageShare(stage=stage, distribution=part, mean_s=mean_s, share=share)
 
 

@@ -118,7 +118,7 @@ class Flow:
 class StageShare:
     """One stage of a group; the mean is None where only an interval of quantiles is known.
 
-    `share` is mean over the group's mean E2E.
+    `share` is mean over the group's mean E2E, of which the network is no part: None there.
     """
 
     stage: Stage

@@ -182,7 +182,8 @@ def _number(row: Mapping[str, Any], what: str) -> float | None:
 
 
 def _gaps(row: Mapping[str, Any]) -> list[float]:
-    told = row.get("itl")
+    # why `itl_all` first: gaps between chunks with text span the tokens that were withheld
+    told = row.get("itl_all", row.get("itl"))
     if isinstance(told, str):
         told = json.loads(told) if told else None
     return [float(gap) for gap in told] if told is not None else []

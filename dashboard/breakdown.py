@@ -138,7 +138,7 @@ def _row(group: Group, by: str, window: Window, view: View, viewer: Viewer) -> l
         Cell(quantile_text(ttft, P99), number=True),
         Cell(quantile_text(now.e2e if now is not None else None, P99), number=True),
         Cell(bar if rows else quiet(NOTHING), broad=True),
-        *(Cell(_gauge(group, name), number=True) for name in _GAUGES),
+        *(Cell(_gauge(group, name, viewer), number=True) for name in _GAUGES),
         Cell(count(now.flow.unfinished if now is not None else None), number=True),
     ]
 
@@ -150,9 +150,13 @@ def _per_s(now: Stages | None, window: Window) -> float | None:
     return finished / (window.until_s - window.since_s)
 
 
-def _gauge(group: Group, name: str) -> str:
-    point = group.gauges.get(name)
-    if point is None:
+def _gauge(group: Group, name: str, viewer: Viewer) -> str:
+    """The last reading; a replica that is down or silent has none that is worth showing."""
+    point, replica = group.gauges.get(name), group.replica
+    gone = replica is not None and (
+        replica.up is False or viewer.now_s - replica.last_seen_at_s > STALE_S
+    )
+    if point is None or gone:
         return NOTHING
     return percent(point.last) if name == "kv_cache_usage" else count(point.last)
 

@@ -151,8 +151,11 @@ class _Process:
         """The objectives, and the receivers of what comes of them."""
         settings = self._config.alerting
         delivery = Delivery(self._state, settings.receivers)
+        # why a reader of its own: slow questions of people must not hold up a page
+        reader = StoreReader(self._config.store.data_dir)
+        self._stack.callback(reader.close)
         evaluator = Evaluator(
-            self._read(),
+            reader,
             gather(settings.objectives),
             self._state,
             settings=settings,

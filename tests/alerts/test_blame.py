@@ -22,7 +22,7 @@ def stages(means_s, labels=(), window=WINDOW):
             StageShare(stage=Stage(name), distribution=EMPTY, mean_s=mean_s, share=None)
             for name, mean_s in means_s.items()
         ],
-        missing=(),
+        missing=(Stage.NETWORK, Stage.KV_TRANSFER),
         flow=FLOW,
     )
 
