@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
 from alerts.settings import WebhookSettings
@@ -24,6 +24,7 @@ _LOG = logging.getLogger(__name__)
 _IDLE_S = 1.0
 _FIRST_S = 1.0
 _LONGEST_S = 60.0
+_LEASE_S = 1.0  # beyond the patience for one attempt; after a kill it is sent again then
 
 
 def backoff_s(attempts: int, asked_s: float | None) -> float:
@@ -41,7 +42,7 @@ class Courier:
 
     def deliver(self, clock: Callable[[], float]) -> float:
         """Sends what is due; seconds until something else may be."""
-        while (row := self._next(clock())) is not None:
+        while (row := self._claim(clock())) is not None:
             attempt = self._webhook.send(row.body, key=row.key, now_s=clock())
             self._note(row.id, attempt, clock())
         return self._wait_s(clock())
@@ -58,9 +59,22 @@ class Courier:
             first.setdefault(row.dedup_key, row)
         return list(first.values())
 
-    def _next(self, now_s: float) -> OutboxRow | None:
-        with Session(self._state, expire_on_commit=False) as session:
-            return next((row for row in self._open(session) if row.next_at_s <= now_s), None)
+    def _claim(self, now_s: float) -> OutboxRow | None:
+        """The next that is due, if no other process is sending it; for a while it is ours alone."""
+        with Session(self._state) as session:
+            due = next((row for row in self._open(session) if row.next_at_s <= now_s), None)
+        if due is None:
+            return None
+        until_s = now_s + self._webhook.settings.timeout_s + _LEASE_S
+        seen = (OutboxRow.id == due.id) & (OutboxRow.next_at_s == due.next_at_s)
+        with writing(self._state) as session, session.begin():
+            taken = session.scalar(
+                update(OutboxRow)
+                .where(seen, OutboxRow.done_at_s.is_(None))
+                .values(next_at_s=until_s)
+                .returning(OutboxRow.id)
+            )
+        return due if taken is not None else None
 
     def _wait_s(self, now_s: float) -> float:
         with Session(self._state) as session:
