@@ -20,7 +20,8 @@ from alerts.settings import WebhookSettings
 
 __all__ = ["Attempt", "Fate", "Webhook", "resolve", "retry_after_s"]
 
-_RETRIED = frozenset({408, 425, 429})
+_RETRIED = frozenset({401, 403, 404, 408, 425, 429})
+# why the first three: an ingress says so for a while during a rollout, and a page must outlive it
 _MAX_RETRY_AFTER_S = 3600.0
 
 

@@ -22,7 +22,7 @@ def stages(means_s, labels=(), window=WINDOW):
             StageShare(stage=Stage(name), distribution=EMPTY, mean_s=mean_s, share=None)
             for name, mean_s in means_s.items()
         ],
-        missing=(Stage.NETWORK, Stage.KV_TRANSFER),
+        missing=tuple(stage for stage in Stage if stage.value not in means_s),
         flow=FLOW,
     )
 
@@ -131,3 +131,12 @@ def test_one_bad_prefill_replica_stands_out_of_its_pool():
 
     assert found.place.stands_out
     assert "worst on p0 (pool chat-prefill) with 12 s against 200 ms" in accusation(found)
+
+
+def test_a_stage_that_shrank_is_not_blamed_for_growing():
+    shorter = stages({"queue": 0.01, "prefill": 0.1})
+
+    found = blame("ttft", shorter, BEFORE)
+
+    assert (found.stage, found.share) == (Stage.PREFILL, None)
+    assert "is the longest stage, though none grew" in accusation(found)
