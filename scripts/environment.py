@@ -29,7 +29,7 @@ def main(purpose: str) -> int:
     if stamp.exists() and PYTHON.exists():
         return 0
     begun = time.monotonic()
-    _say(f"making the environment in {VENV.relative_to(ROOT)} (once, about a minute) …")
+    _say(f"making the environment in {VENV.relative_to(ROOT)} (once, one to two minutes) …")
     if not _has_pip() and not _create():
         return 1
     installed = _pip("-r", str(lock), "--require-hashes") and _pip(

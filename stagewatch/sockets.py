@@ -18,11 +18,12 @@ def listen(host: str, port: int, *, setting: str) -> Iterator[socket.socket]:
         try:
             listener.bind((host, port))
             listener.listen(128)
-        except OSError as error:
+        except (OSError, OverflowError) as error:
             raise ConfigError(
-                f"cannot listen on {host}:{port}: {error.strerror or error}",
+                f"cannot listen on {host}:{port}: {getattr(error, 'strerror', None) or error}",
                 where=setting,
-                remedy="Stop what uses that port, or choose another (0 takes a free one).",
+                remedy="Stop what uses that port, or choose another (0 takes a free one): "
+                f"STAGEWATCH_{setting.upper().replace('.', '__')}, or --port for the pages.",
             ) from error
         yield listener
 

@@ -41,7 +41,7 @@ from stagewatch.sockets import listen
 __all__ = ["PARTS", "Running", "configured", "run", "serve"]
 
 PARTS = ("collector", "alerts", "dashboard")
-_GRACE_S = 2
+_GRACE_S = 1  # to each part in turn: all together end within 5 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ class _Process:
             settings.host, settings.otlp_http_port, "collector.otlp_http_port"
         )
         grpc = serve_grpc(self._writer, settings, self._own, log=self._log)
-        self._stack.callback(grpc.stop)
+        self._stack.callback(grpc.stop, _GRACE_S / 2)
         self._grpc_port = grpc.port
         app = _application()
         self._add_intake(app, self._writer)
@@ -162,7 +162,7 @@ class _Process:
             wake=delivery.wake,
         )
         delivery.start()
-        self._stack.callback(delivery.close)
+        self._stack.callback(delivery.close, _GRACE_S)
         self.run("evaluator", evaluator.run, self._stop)
 
     def show(self, *, pages: bool) -> None:

@@ -12,22 +12,28 @@ from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from alerts.settings import WebhookSettings
+from domain.errors import ConfigError
 from exporters.engine.settings import EngineSettings
 from stagewatch.config import Config, load
+from stagewatch.demo.replay import read_trace
 from stagewatch.demo.serve import OBJECTIVES, run_fleet
 from stagewatch.demo.settings import FleetSettings
 from stagewatch.sockets import is_free
 from stagewatch.up import Running, configured, serve
 
-__all__ = ["run"]
+__all__ = ["DEFAULT_PORT", "run"]
 
+DEFAULT_PORT = 8400
 _READY_S = 30.0
-_CLOSE_S = 2.0
+_CLOSE_S = 1.5
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Bring everything up, say where it is, and end it all together."""
+    _check(arguments)
     asked = threading.Event()
     config = _config(arguments)
     children = _Children(asked)
@@ -47,16 +53,48 @@ def run(arguments: argparse.Namespace) -> int:
     return children.failed
 
 
+def _check(arguments: argparse.Namespace) -> None:
+    """What was typed, before anything is started."""
+    try:
+        _fleet_settings(arguments, "http://127.0.0.1:4318")
+        _receivers(arguments)
+    except ValidationError as error:
+        first = error.errors()[0]
+        given = " ".join(str(part) for part in first["loc"])
+        raise ConfigError(
+            first["msg"].removeprefix("Value error, "),
+            where=f"demo ({given}: {first['input']!r})",
+            remedy="See stagewatch demo --help.",
+        ) from error
+    if arguments.trace is not None:
+        read_trace(arguments.trace)
+
+
+def _fleet_settings(arguments: argparse.Namespace, endpoint: str) -> FleetSettings:
+    return FleetSettings(
+        endpoint=endpoint,
+        seed=arguments.seed,
+        speed=arguments.speed,
+        trace=arguments.trace,
+        incident=arguments.incident,
+        incident_start_s=arguments.incident_after,
+    )
+
+
+def _receivers(arguments: argparse.Namespace) -> tuple[WebhookSettings, ...]:
+    if not arguments.webhook:
+        return ()
+    hook = {"name": "demo-webhook", "url": arguments.webhook, "allow_private": True}
+    return (WebhookSettings.model_validate(hook),)
+
+
 def _config(arguments: argparse.Namespace) -> Config:
     """The demo's objectives, its receiver if one is named, and whatever the environment says.
 
     Where the usual OTLP ports are taken (a collector may run beside us) free ones do as well.
     """
     config = configured(load(None), arguments.data_dir, arguments.port)
-    receivers = config.receivers
-    if arguments.webhook:
-        hook = {"name": "demo-webhook", "url": arguments.webhook, "allow_private": True}
-        receivers = (*receivers, WebhookSettings.model_validate(hook))
+    receivers = (*config.receivers, *_receivers(arguments))
     alerts = config.alerts.model_copy(
         update={"public_url": f"http://127.0.0.1:{config.dashboard.port}"}
     )
@@ -78,14 +116,7 @@ def _config(arguments: argparse.Namespace) -> Config:
 
 
 def _start(children: "_Children", arguments: argparse.Namespace, running: Running) -> None:
-    fleet = FleetSettings(
-        endpoint=running.otlp_http_url or "",
-        seed=arguments.seed,
-        speed=arguments.speed,
-        trace=arguments.trace,
-        incident=arguments.incident,
-        incident_start_s=arguments.incident_after,
-    )
+    fleet = _fleet_settings(arguments, running.otlp_http_url or "")
     targets = children.start_fleet(fleet)
     children.start_exporter(
         EngineSettings.model_validate(
@@ -102,12 +133,13 @@ def _welcome(arguments: argparse.Namespace, running: Running, replicas: int) -> 
         if arguments.incident != "none"
         else "all is well; try --incident queue"
     )
+    url = "" if arguments.port == DEFAULT_PORT else f" --url {running.pages_url}"
     print(  # noqa: T201 - a command speaks
         f"""
 Stagewatch demo: {replicas} simulated vLLM replicas, one sidecar, one server; {incident}.
 
   pages     {running.pages_url}
-  ask       {command} query quantile --metric ttft --q 0.5,0.95,0.99 --by replica --from now-5m
+  ask       {command} query quantile --metric ttft --q 0.5,0.95,0.99 --by replica --from now-5m{url}
   OTLP      {running.otlp_http_url} (HTTP), port {running.otlp_grpc_port} (gRPC)
   data      {arguments.data_dir} (kept; a second start goes on from there)
 
