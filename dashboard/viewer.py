@@ -87,11 +87,6 @@ class Viewer:
         hours, place = np.unique(at_s // _HOUR_S, return_inverse=True)
         return (at_s + self._offsets_s(hours)[place]) * 1000.0
 
-    def from_axis_s(self, at_ms: float) -> int:
-        """The instant behind a place on a chart's axis."""
-        local = datetime.fromtimestamp(at_ms / 1000, UTC).replace(tzinfo=self.zone)
-        return int(local.timestamp())
-
     def _offsets_s(self, hours: NDArray[np.float64]) -> NDArray[np.float64]:
         offsets = (
             datetime.fromtimestamp(float(hour) * _HOUR_S, self.zone).utcoffset() for hour in hours

@@ -15,7 +15,7 @@ from collector.spans import SpanReader
 from domain.labels import value_of
 from domain.request import LegKind, Outcome
 from tests.collector.storing import NOW_S, OVERLOAD, span, traces
-from tests.paths import RECORDED, SHARED
+from tests.paths import RECORDED
 
 TIMES = Times(oldest_at_ns=0, newest_at_ns=int((NOW_S + 300) * 1e9))
 CLIENT = Span.SPAN_KIND_CLIENT
@@ -71,9 +71,7 @@ def test_a_stage_that_cannot_be_is_none_and_the_rest_is_kept(bad):
 
 
 def test_an_engine_that_aborted_in_the_queue_says_nothing_of_its_stages():
-    path = SHARED / "data" / "engines" / "vllm-0.33.0-span-aborted-in-queue.bin"
-    if not path.exists():
-        pytest.skip("the engines' own spans lie beside the repository")
+    path = RECORDED / "engines" / "vllm-0.33.0-span-aborted-in-queue.bin"
 
     _, (leg,) = read(ExportTraceServiceRequest.FromString(path.read_bytes()))
 

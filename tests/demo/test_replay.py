@@ -31,12 +31,12 @@ def test_json_lines_are_read_in_the_order_of_arrival(tmp_path):
 
 
 def test_parquet_is_read(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     from pyarrow import parquet
 
     columns = dict(zip(("t_ms", "isl", "osl"), zip(*ROWS, strict=True), strict=True))
     parquet.write_table(
-        pyarrow.table({name: list(values) for name, values in columns.items()}),
+        pa.table({name: list(values) for name, values in columns.items()}),
         tmp_path / "t.parquet",
     )
 
