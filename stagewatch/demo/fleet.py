@@ -73,6 +73,8 @@ class Fleet:
     ) -> None:
         self._settings = settings
         self._started_at_ns = started_at_ns
+        # why: the next run of the same seed has the same users, but not the same requests
+        self._run = random.Random(f"run/{started_at_ns}").getrandbits(128)
         self._calendar = Calendar()
         self._random = random.Random(f"users/{settings.seed}")
         self._effects = HEALTHY
@@ -160,7 +162,7 @@ class Fleet:
         visit.up_s = extra_s + region.round_trip_s / 2 * draw.lognormvariate(0.0, 0.25)
         visit.down_s = extra_s + region.round_trip_s / 2 * draw.lognormvariate(0.0, 0.25)
         visit.reports = draw.random() < self._settings.client_share
-        visit.trace_id = draw.getrandbits(128).to_bytes(16, "big")
+        visit.trace_id = (draw.getrandbits(128) ^ self._run).to_bytes(16, "big")
         visit.span_id = draw.getrandbits(64).to_bytes(8, "big")
         return visit
 

@@ -214,3 +214,16 @@ def test_more_load_is_more_users_on_the_same_engines():
     light, heavy = run(120.0, load=0.5), run(120.0, load=1.5)
 
     assert len(heavy.spans) > 2 * len(light.spans)
+
+
+def test_a_second_run_of_a_seed_brings_the_same_users_and_other_requests():
+    runs = []
+    for started_at_ns in (10**18, 10**18 + 60 * 10**9):
+        fleet = Fleet(FleetSettings(), started_at_ns=started_at_ns)
+        fleet.advance(20.0)
+        runs.append(fleet.drain())
+
+    first, second = runs
+    assert len(first) == len(second)
+    assert len(first) > 20
+    assert {span.trace_id for span in first}.isdisjoint(span.trace_id for span in second)
