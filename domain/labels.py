@@ -34,7 +34,7 @@ LABEL_NAMES = (
 )
 """Every label a series may carry; anything else is dropped and counted at the door."""
 
-SOURCES = ("span", "page", "client", "probe")
+SOURCES = ("span", "frontend", "page", "client", "probe")
 """How a number was measured, the one we believe first: see `docs/decisions/0004`."""
 
 MAX_LABEL_LENGTH = 256

@@ -1,4 +1,4 @@
-"""Brings what the tests drive from outside Python: Chromium, Prometheus's promtool.
+"""Brings what the tests drive from outside Python: Chromium, nginx, Prometheus and its promtool.
 
 As root on Debian it installs what is missing and says so; elsewhere it names what is missing and
 the tests that need it skip, saying why. With CI set, anything missing is an error.
@@ -11,6 +11,8 @@ import sys
 
 TOOLS = {
     "chromium": ("chromium", "the pages in a real browser"),
+    "nginx": ("nginx-light", "a probe through a proxy that buffers"),
+    "prometheus": ("prometheus", "a real Prometheus that writes to us"),
     "promtool": ("prometheus", "Prometheus's own check of our /metrics"),
 }
 

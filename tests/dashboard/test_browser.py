@@ -124,7 +124,9 @@ def test_a_telephone_shows_every_page_without_scrolling_sideways(look, path, sch
 
 def test_the_first_screen_of_a_telephone_says_what_is_wrong(look):
     page = look("/", width=360, height=740)
-    box = page.get_by_text("chat-ttft pages since 02:09 UTC").bounding_box()
+    sentence = page.get_by_text("chat-ttft pages since 02:09 UTC")
+    sentence.wait_for()
+    box = sentence.bounding_box()
 
     assert box["y"] + box["height"] < 740
 
