@@ -53,6 +53,7 @@ def standing_json(standing: Standing) -> dict[str, Any]:
         "description": standing.description,
         "state": standing.state.value,
         "stale": standing.stale,
+        "trouble": standing.trouble or None,
         "message": standing.message,
         "budget": _budget(standing.budget),
         "burn": {"low": _share(standing.burn_low), "high": _share(standing.burn_high)},
@@ -85,6 +86,8 @@ def alert_json(record: AlertRecord) -> dict[str, Any]:
         "resolved_at": _rfc3339(record.resolved_at_s),
         "message": record.message,
         "why": list(record.why),
+        "stage": record.stage,
+        "labels": dict(record.condition.labels) if record.condition else None,
         "blame": _blame(record.blame),
         "history": [
             {"at": _rfc3339(each.at_s), "event": each.event, "text": each.text}
@@ -161,6 +164,7 @@ def _blame(blame: Blame | None) -> dict[str, Any] | None:
     place = blame.place
     return {
         "stage": blame.stage,
+        "per_token": blame.per_token,
         "now_s": blame.now_s,
         "before_s": blame.before_s,
         "share": blame.share,
@@ -173,6 +177,7 @@ def _blame(blame: Blame | None) -> dict[str, Any] | None:
             "stands_out": place.stands_out,
         },
         "not_measured": list(blame.missing),
+        "behind": list(blame.behind),
         "next": blame.next_step or None,
     }
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from collector.query import Stages, StageShare
+from collector.query import Flow, Series, Stages, StageShare, Window
+from domain.distribution import EMPTY, add_all
 from domain.labels import Labels, project
 from domain.request import Stage
 
-__all__ = ["Blame", "Place", "blame"]
+__all__ = ["PER_TOKEN", "Blame", "Place", "blame", "per_token"]
+
+PER_TOKEN = {"tpot": "tpot", "itl": "itl", "itl_max": "tpot"}
+"""Promises on tokens, and the latency that says how long decoding took for each."""
 
 _OF_METRIC: dict[str, tuple[Stage, ...]] = {
     "ttft": (Stage.NETWORK, Stage.OVERHEAD, Stage.QUEUE, Stage.PREFILL, Stage.KV_TRANSFER),
@@ -54,6 +58,8 @@ class Blame:
 
     `stage` is None where no stage was measured. `share` is None where none grew, or nothing was
     seen before; then the stage is simply the longest. `missing`: stages that nobody measured.
+    `per_token`: seconds are those of one token, so that longer answers are not blamed. `behind`:
+    engines that stood still meanwhile, in words; what grew is their consequence.
     """
 
     stage: Stage | None
@@ -63,6 +69,30 @@ class Blame:
     place: Place | None = None
     missing: tuple[Stage, ...] = ()
     next_step: str = ""
+    per_token: bool = False
+    behind: tuple[str, ...] = ()
+
+
+def per_token(series: Sequence[Series], window: Window) -> list[Stages]:
+    """Decoding per output token, as if it were a request's only stage."""
+    return [
+        Stages(
+            labels=each.labels,
+            window=window,
+            e2e=EMPTY,
+            ttft=EMPTY,
+            stages=[
+                StageShare(stage=Stage.DECODE, distribution=whole, mean_s=whole.mean_s, share=None)
+            ],
+            missing=(),
+            flow=_NO_FLOW,
+        )
+        for each in series
+        if (whole := add_all(point.distribution for point in each.points)).n
+    ]
+
+
+_NO_FLOW = Flow(started=None, finished=None, failed=None, cancelled=None, rejected=None)
 
 
 def blame(
@@ -87,6 +117,7 @@ def blame(
         place=_worst(stage, replicas),
         missing=missing,
         next_step=_NEXT[stage],
+        per_token=metric in PER_TOKEN,
     )
 
 

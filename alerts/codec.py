@@ -78,7 +78,9 @@ def definition_from(text: str) -> Definition:
     )
 
 
-def standing_text(verdicts: Sequence[Verdict], spending: Spending, last_hour: Tally) -> str:
+def standing_text(
+    verdicts: Sequence[Verdict], spending: Spending, last_hour: Tally, trouble: str
+) -> str:
     return json.dumps(
         {
             "verdicts": [
@@ -99,11 +101,12 @@ def standing_text(verdicts: Sequence[Verdict], spending: Spending, last_hour: Ta
                 spending.total,
             ],
             "last_hour": _tally_list(last_hour),
+            "trouble": trouble,
         }
     )
 
 
-def standing_from(text: str, period_s: int) -> tuple[list[Verdict], Spending, Tally]:
+def standing_from(text: str, period_s: int) -> tuple[list[Verdict], Spending, Tally, str]:
     said = json.loads(text)
     rules = {rule.name: rule for rule in burn_rules(period_s)}
     verdicts = [
@@ -118,7 +121,12 @@ def standing_from(text: str, period_s: int) -> tuple[list[Verdict], Spending, Ta
         for name, reason, long, short, holds, observed in said["verdicts"]
     ]
     allowed, low, high, total = said["spending"]
-    return verdicts, Spending(Fraction(allowed), low, high, total), _tally(said["last_hour"])
+    return (
+        verdicts,
+        Spending(Fraction(allowed), low, high, total),
+        _tally(said["last_hour"]),
+        said.get("trouble", ""),  # why get: an earlier version did not write it
+    )
 
 
 def blame_text(blame: Blame | None) -> str:
@@ -133,6 +141,8 @@ def blame_text(blame: Blame | None) -> str:
             "share": blame.share,
             "missing": list(blame.missing),
             "next_step": blame.next_step,
+            "per_token": blame.per_token,
+            "behind": list(blame.behind),
             "place": place
             and {
                 "labels": dict(place.labels),
@@ -154,6 +164,7 @@ def blame_from(text: str) -> Blame | None:
             **said,
             "stage": said["stage"] and Stage(said["stage"]),
             "missing": tuple(Stage(stage) for stage in said["missing"]),
+            "behind": tuple(said.get("behind", ())),
             "place": place and Place(**{**place, "labels": labels_of(place["labels"])}),
         }
     )

@@ -32,7 +32,10 @@ class Stretch:
 
 @dataclass(slots=True, kw_only=True)
 class Course:
-    """What is known of one objective after the minute that ended at `evaluated_until_s`."""
+    """What is known of one objective after the minute that ended at `evaluated_until_s`.
+
+    `trouble`: why the minutes after it could not be judged.
+    """
 
     stretches: Sequence[Stretch]
     history: History
@@ -45,6 +48,7 @@ class Course:
     incidents: dict[Tier, Incident] = field(default_factory=dict)
     verdicts: tuple[Verdict, ...] = ()
     saved_alerts: dict[str, Alert] = field(default_factory=dict)
+    trouble: str = ""
 
     @property
     def definition(self) -> Definition:

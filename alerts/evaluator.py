@@ -3,6 +3,7 @@
 A minute is closed when every live source has passed it (the reader's watermark), or `grace_s`
 after its end. Missed ticks are made up for, minute by minute. A step is one transaction; if it does
 not commit, memory is thrown away and read again, so that a crash at any point loses nothing.
+An objective whose minutes cannot be read holds up no other; its standing says so.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Engine
@@ -21,6 +22,7 @@ from alerts.course import Course
 from alerts.definition import Definition
 from alerts.incident import Change, Event, Incident
 from alerts.inquiry import Inquiry
+from alerts.loop import Loop
 from alerts.notice import Notice, notice, record, refresh, retire
 from alerts.records import (
     deactivate,
@@ -34,6 +36,7 @@ from alerts.records import (
 from alerts.settings import AlertsSettings
 from alerts.tables import writing
 from collector.query import Reader, Window
+from domain.errors import StoreError
 from domain.slice import MINUTE_S, Slice
 
 __all__ = ["Evaluator"]
@@ -76,6 +79,8 @@ class Evaluator:
         self._loaded = False
         self._leaving: dict[str, tuple[int, dict[int, Slice]]] = {}
         self._forgotten_s = 0.0
+        self._pastless: set[str] = set()
+        self._loop = Loop("evaluator", self.tick)
 
     @property
     def courses(self) -> Sequence[Course]:
@@ -90,12 +95,11 @@ class Evaluator:
         cadence_s: float = 1.0,
     ) -> None:
         """Ticks until told to stop. A tick that fails is logged and tried again."""
-        while not stop.is_set():
-            try:
-                self.tick(clock())
-            except Exception:  # noqa: BLE001 - why all: whatever it is, an evaluator that ended pages nobody
-                _LOG.exception("a tick failed; it is tried again")
-            stop.wait(cadence_s)
+        self._loop.run(stop, clock=clock, cadence_s=cadence_s)
+
+    def problem(self) -> str | None:
+        """Why nothing is judged now, or None."""
+        return self._loop.problem()
 
     def tick(self, now_s: float) -> list[Change]:
         """Judges every minute that has closed by now; the changes, in order."""
@@ -106,14 +110,28 @@ class Evaluator:
                 self._load(until_s, now_s)
             if any(each.evaluated_until_s > now_s + _AHEAD_S for each in self._courses):
                 self._turn_back(until_s, now_s)
-            while any(course.evaluated_until_s < until_s for course in self._courses):
-                changes += self._step(until_s, now_s)
+            failed: dict[str, Exception] = {}
+            while due := self._due(until_s, failed):
+                changes += self._step(due, until_s, now_s, failed)
+            self._check(failed)
             self._fill()
             self._forget(now_s)
         except BaseException:
             self._loaded = False  # why: memory may be ahead of the tables
             raise
         return changes
+
+    def _due(self, until_s: int, failed: Mapping[str, Exception]) -> list[Course]:
+        return [
+            course
+            for course in self._courses
+            if course.evaluated_until_s < until_s and course.definition.id not in failed
+        ]
+
+    def _check(self, failed: Mapping[str, Exception]) -> None:
+        """Where all fail, it is the tick that does."""
+        if failed and len(failed) == len(self._courses):
+            raise next(iter(failed.values()))
 
     def _closed_until_s(self, now_s: float) -> int:
         graced_s = now_s - self._settings.grace_s
@@ -147,14 +165,23 @@ class Evaluator:
                 turn_back(session, course, until_s=until_s)
         self._load(until_s, now_s)
 
-    def _step(self, until_s: int, now_s: float) -> list[Change]:
+    def _step(
+        self, due: Sequence[Course], until_s: int, now_s: float, failed: dict[str, Exception]
+    ) -> list[Change]:
         """At most half a day of minutes of every objective, in one transaction."""
         inquiry = Inquiry(self._reader)
         late: list[tuple[Course, list[Slice]]] = []
         notices: list[Notice] = []
         accused: list[tuple[Course, Incident, Blame | None]] = []
-        for course in self._courses:
-            fresh, changes = self._advance(course, until_s, now_s)
+        for course in due:
+            try:
+                fresh, changes = self._advance(course, until_s, now_s)
+            except StoreError:
+                raise  # why: it is everybody's
+            except Exception as error:  # noqa: BLE001 - why all: it is this objective's alone
+                failed[course.definition.id] = error
+                continue
+            course.trouble = ""
             late.append((course, fresh))
             notices += [
                 notice(course, change, _blame(inquiry, course, change))
@@ -166,11 +193,28 @@ class Evaluator:
             ]
         with writing(self._state) as session, session.begin():
             save_minutes(session, late)
-            save_courses(session, self._courses)
+            save_courses(session, [course for course, _ in late])
             self._write(session, notices, accused, now_s)
+            self._set_aside(session, failed)
         if notices:
             self._wake()
         return [each.change for each in notices]
+
+    def _set_aside(self, session: Session, failed: Mapping[str, Exception]) -> None:
+        """What failed stands where it stood, and says why."""
+        for place, course in enumerate(self._courses):
+            error = failed.get(course.definition.id)
+            if error is None:
+                continue
+            said = str(error) or type(error).__name__
+            if course.trouble != said:
+                _LOG.error("%s cannot be judged", course.definition.name, exc_info=error)
+            # why anew: what failed half-way may have changed what is in memory
+            self._courses[place] = load_course(
+                session, course.definition, until_s=course.evaluated_until_s
+            )
+            self._courses[place].trouble = said
+        save_courses(session, [each for each in self._courses if each.definition.id in failed])
 
     def _write(
         self,
@@ -223,9 +267,9 @@ class Evaluator:
         return [known[minute_at_s]] if minute_at_s in known else []
 
     def _wants_past(self, course: Course) -> bool:
-        return not self._replaying and course.filled_from_s > min(
-            course.period_begin_s, course.history.begin_s
-        )
+        if self._replaying or course.definition.id in self._pastless:
+            return False
+        return course.filled_from_s > min(course.period_begin_s, course.history.begin_s)
 
     def _fill(self) -> None:
         """Asks the reader for minutes from before an objective was promised, a little per tick."""
@@ -239,7 +283,14 @@ class Evaluator:
     def _fill_one(self, course: Course, length_s: int) -> None:
         until_s = course.filled_from_s
         window = Window(since_s=until_s - length_s, until_s=until_s)
-        slices = self._reader.slices(course.definition.objective.indicator, window)
+        try:
+            slices = self._reader.slices(course.definition.objective.indicator, window)
+        except StoreError:
+            raise
+        except Exception:  # noqa: BLE001 - why all: it is this objective's past alone
+            _LOG.exception("the past of %s cannot be read", course.definition.name)
+            self._pastless.add(course.definition.id)
+            return
         found = course.amend(slices)
         course.filled_from_s = window.since_s
         with writing(self._state) as session, session.begin():

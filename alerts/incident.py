@@ -38,6 +38,7 @@ class Tier(StrEnum):
     PAGE = "page"
     TICKET = "ticket"
     NO_DATA = "no-data"
+    CONDITION = "condition"  # of an engine, not of a promise
 
 
 class Event(StrEnum):

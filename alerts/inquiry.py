@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
-from alerts.blame import Blame, blame
+from alerts.blame import PER_TOKEN, Blame, blame, per_token
 from alerts.course import Course
 from alerts.evaluate import Verdict
 from collector.query import Reader, Selection, Stages, Window
+from domain.condition import Condition, ConditionKind, sentence
 from domain.errors import StagewatchError
 from domain.labels import Labels
 from domain.slice import MINUTE_S
@@ -18,6 +20,8 @@ __all__ = ["Inquiry"]
 _LOG = logging.getLogger(__name__)
 _HOUR_S = 3600
 _WEEK_S = 7 * 24 * _HOUR_S
+_QUARTER_S = 900
+_MOST_STALLS = 2
 _PLACES = ("pool", "replica", "role", "service")
 
 
@@ -26,7 +30,8 @@ class Inquiry:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._answers: dict[tuple[Window, Labels, tuple[str, ...]], Sequence[Stages]] = {}
+        self._stood_still: dict[Labels, Sequence[Condition]] = {}
+        self._answers: dict[tuple[str, Window, Labels, tuple[str, ...]], Sequence[Stages]] = {}
 
     def blame(self, course: Course, verdict: Verdict, *, at_s: int) -> Blame | None:
         """The guilty stage; None where the question could not be asked: the page goes out anyway."""
@@ -36,21 +41,41 @@ class Inquiry:
         where = tuple((name, value) for name, value in indicator.where if name != "source")
         week_ago = Window(since_s=now.since_s - _WEEK_S, until_s=now.until_s - _WEEK_S)
         try:
-            here = self._stages(now, where)
-            earlier = self._stages(before, where)
-            if not any(each.e2e.n or each.ttft.n for each in earlier):
-                earlier = self._stages(week_ago, where)
-            replicas = self._stages(now, where, _PLACES)
+            metric = indicator.metric
+            here = self._stages(metric, now, where)
+            earlier = self._stages(metric, before, where)
+            if not any(each.stages for each in earlier):
+                earlier = self._stages(metric, week_ago, where)
+            replicas = self._stages(metric, now, where, _PLACES)
+            behind = self._stalls(where, at_s)
         except StagewatchError:
             _LOG.exception("the guilty stage of %s is not known", course.definition.name)
             return None
-        return blame(indicator.metric, next(iter(here), None), next(iter(earlier), None), replicas)
+        found = blame(indicator.metric, next(iter(here), None), next(iter(earlier), None), replicas)
+        return replace(found, behind=behind)
 
-    def _stages(self, window: Window, where: Labels, by: tuple[str, ...] = ()) -> Sequence[Stages]:
-        question = (window, where, by)
+    def _stalls(self, where: Labels, at_s: int) -> tuple[str, ...]:
+        """Engines of the service that stood still in the last quarter of an hour."""
+        service = tuple((name, value) for name, value in where if name == "service")
+        if service not in self._stood_still:
+            self._stood_still[service] = self._reader.conditions(
+                at_s, where=service, kinds=(ConditionKind.STALLED,), over_within_s=_QUARTER_S
+            )
+        told = self._stood_still[service][:_MOST_STALLS]
+        return tuple(sentence(each, at_s=at_s) for each in told)
+
+    def _stages(
+        self, metric: str, window: Window, where: Labels, by: tuple[str, ...] = ()
+    ) -> Sequence[Stages]:
+        """Where the time went; of promises on tokens, how long decoding took for each."""
+        token = PER_TOKEN.get(metric, "")
+        question = (token, window, where, by)
         if question not in self._answers:
-            self._answers[question] = self._reader.stages(
-                Selection(window=window, where=where, by=by)
+            asked = Selection(window=window, where=where, by=by)
+            self._answers[question] = (
+                per_token(self._reader.latency(token, asked), window)
+                if token
+                else self._reader.stages(asked)
             )
         return self._answers[question]
 

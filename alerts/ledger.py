@@ -11,6 +11,7 @@ from typing import Protocol
 from alerts.blame import Blame
 from alerts.evaluate import Verdict
 from alerts.state import Alert
+from domain.condition import Condition
 from domain.objective import Objective, Severity
 from domain.slice import Slice, Tally
 
@@ -73,7 +74,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One promise as last evaluated. `slices` are its newest minutes, oldest first."""
+    """One promise as last evaluated. `slices` are its newest minutes, oldest first.
+
+    `trouble`: why nothing was evaluated since `evaluated_at_s`; empty where all is well.
+    """
 
     id: str
     objective: Objective
@@ -88,6 +92,7 @@ class Standing:
     observed_at_s: int | None
     message: str
     alert_ids: Sequence[str]
+    trouble: str = ""
 
     @property
     def burn_low(self) -> Fraction | None:
@@ -127,7 +132,10 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertRecord:
-    """One alert from its first page to its end. `kind` is `burn` or `no-data`."""
+    """One alert from its first page to its end. `kind` is `burn`, `no-data` or `condition`.
+
+    `condition`: what an alert on an engine is about, as last told; None for promises.
+    """
 
     id: str
     objective_id: str
@@ -144,10 +152,18 @@ class AlertRecord:
     why: Sequence[str]
     blame: Blame | None
     history: Sequence[HistoryEntry] = ()
+    condition: Condition | None = None
 
     @property
     def open(self) -> bool:
         return self.resolved_at_s is None
+
+    @property
+    def stage(self) -> str | None:
+        """What is at fault: a stage of requests, or the engine itself."""
+        if self.kind == "condition":
+            return "engine"
+        return self.blame.stage if self.blame else None
 
 
 class Ledger(Protocol):
@@ -171,4 +187,8 @@ class Ledger(Protocol):
 
     def alert(self, alert_id: str) -> AlertRecord | None:
         """One alert with its history, or None."""
+        ...
+
+    def conditions(self) -> Sequence[AlertRecord]:
+        """The open alerts on engines themselves, the longest first."""
         ...

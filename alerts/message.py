@@ -10,7 +10,16 @@ from alerts.evaluate import Reason, Verdict
 from domain.objective import Objective, Severity
 from domain.slice import Tally
 
-__all__ = ["accusation", "headline", "no_data", "quiet", "resolved", "unobserved", "why"]
+__all__ = [
+    "accusation",
+    "headline",
+    "no_data",
+    "quiet",
+    "resolved",
+    "unjudged",
+    "unobserved",
+    "why",
+]
 
 _VERBS = {Severity.PAGE: "pages", Severity.TICKET: "has a ticket"}
 _DEEDS = {
@@ -93,6 +102,14 @@ def unobserved(objective: Objective, *, observed_at_s: int | None, at_s: int) ->
     return f"{objective.name} is not observed{since}."
 
 
+def unjudged(objective: Objective, trouble: str, *, since_s: int) -> str:
+    """That it is not the promise that is in trouble, but our judgement of it."""
+    return (
+        f"{objective.name} has not been judged since {_clock(since_s, since_s)}, because its minutes "
+        f"cannot be read: {trouble.rstrip('.')}. Next: look at the log of the evaluator."
+    )
+
+
 def why(objective: Objective, verdict: Verdict) -> list[str]:
     """Each window with its counts and the limit they were held against."""
     limit = verdict.rule.factor * objective.budget
@@ -114,16 +131,26 @@ def accusation(blame: Blame | None) -> str:
     if blame is None:
         return "Which stage is at fault could not be asked."
     if blame.stage is None:
-        return f"Which stage is at fault is not known. {_unmeasured(blame)}".strip()
+        known = "Which stage is at fault is not known."
+        return " ".join(p for p in (_behind(blame), known, _unmeasured(blame)) if p)
     before = "" if blame.before_s is None else f", {_seconds(blame.before_s)} before"
     carries = _carries(blame)
-    sentence = f"{_title(blame.stage.value)} {carries}: now {_seconds(blame.now_s)}{before}"
+    stage = f"{_title(blame.stage.value)}{' per token' if blame.per_token else ''}"
+    sentence = f"{stage} {carries}: now {_seconds(blame.now_s)}{before}"
     parts = (
+        _behind(blame),
         f"{sentence}{_placed(blame.place)}.",
         f"Next: {blame.next_step}." if blame.next_step else "",
         _unmeasured(blame),
     )
     return " ".join(part for part in parts if part)
+
+
+def _behind(blame: Blame) -> str:
+    """The cause behind what grew, where an engine stood still."""
+    if not blame.behind:
+        return ""
+    return f"Behind it: {' '.join(blame.behind)} What grew below is a consequence."
 
 
 def _carries(blame: Blame) -> str:

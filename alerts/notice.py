@@ -24,7 +24,7 @@ from alerts.evaluate import Verdict
 from alerts.incident import Change, Event, Incident, Tier
 from alerts.settings import WebhookSettings
 from alerts.tables import AlertEventRow, AlertRow, OutboxRow
-from domain.objective import Objective
+from domain.labels import Labels
 
 __all__ = ["VERSION", "Notice", "notice", "record", "refresh", "retire"]
 
@@ -37,12 +37,20 @@ class Notice:
     """A change in words: `text` is one sentence, `detail` names stage, place and next step."""
 
     change: Change
-    objective: Objective
+    name: str
     text: str
     detail: str
-    why: Sequence[str]
-    blame: Blame | None
-    budget_remaining: float | None
+    why: Sequence[str] = ()
+    blame: Blame | None = None
+    budget_remaining: float | None = None
+    runbook: str = ""
+    stage: str | None = None
+    place: Labels | None = None
+    next_step: str = ""
+
+    @property
+    def message(self) -> str:
+        return f"{self.text} {self.detail}".strip()
 
 
 def notice(course: Course, change: Change, blame: Blame | None) -> Notice:
@@ -50,9 +58,14 @@ def notice(course: Course, change: Change, blame: Blame | None) -> Notice:
     objective, verdict = course.definition.objective, change.verdict
     accused = change.event is Event.FIRING and change.incident.tier is not Tier.NO_DATA
     allowed, spent = course.spending.allowed, course.spending.spent_high
+    place = blame.place if blame else None
     return Notice(
         change=change,
-        objective=objective,
+        name=objective.name,
+        runbook=objective.runbook,
+        stage=blame.stage if blame else None,
+        place=place.labels if place and place.stands_out else None,
+        next_step=blame.next_step if blame else "",
         text=_sentence(course, change.incident, change.event, verdict, change.at_s),
         detail=message.accusation(blame) if accused else "",
         why=message.why(objective, verdict) if verdict else (),
@@ -71,7 +84,7 @@ def record(
         row = _row(incident, said)
         session.add(row)
     row.told = incident.told
-    row.message = f"{said.text} {said.detail}".strip()
+    row.message = said.message
     if said.change.event is Event.RESOLVED:
         row.resolved_at_s, row.stale = at_s, False
     session.flush()
@@ -104,7 +117,7 @@ def refresh(session: Session, course: Course, incident: Incident, blame: Blame |
         row = _row(incident, said)
         session.add(row)
     row.stale, row.inhibited, row.told = incident.stale, incident.inhibited, incident.told
-    row.message, row.why = f"{said.text} {said.detail}".strip(), json.dumps(list(said.why))
+    row.message, row.why = said.message, json.dumps(list(said.why))
     row.blame = blame_text(blame)
 
 
@@ -115,10 +128,11 @@ def retire(
     *,
     at_s: int,
     now_s: float,
+    why: str = "it is no longer promised",
 ) -> None:
-    """Ends the alert of an objective that is no longer promised, and tells those who were told."""
-    row.resolved_at_s = at_s
-    row.message = f"{row.objective_name} is over: it is no longer promised."
+    """Ends the alert of what is no longer promised or watched, and tells those who were told."""
+    row.resolved_at_s, row.stale = at_s, False
+    row.message = f"{row.objective_name} is over: {why}."
     event = Event.RESOLVED
     session.add(AlertEventRow(alert_id=row.id, at_s=at_s, event=event.value, text=row.message))
     said = {
@@ -163,7 +177,7 @@ def _row(incident: Incident, said: Notice) -> AlertRow:
     return AlertRow(
         id=incident.id,
         objective_id=incident.objective_id,
-        objective_name=said.objective.name,
+        objective_name=said.name,
         tier=incident.tier.value,
         severity=incident.severity.value,
         dedup_key=incident.key,
@@ -179,34 +193,40 @@ def _row(incident: Incident, said: Notice) -> AlertRow:
 
 
 def _body(said: Notice, link: str) -> dict[str, Any]:
-    incident, verdict, blame = said.change.incident, said.change.verdict, said.blame
+    incident, verdict = said.change.incident, said.change.verdict
     resolved = said.change.event is Event.RESOLVED
-    place = blame.place if blame else None
     return {
         "version": VERSION,
         "event": said.change.event.value,
         "dedup_key": incident.key,
         "alert_id": incident.id,
-        "objective": said.objective.name,
+        "objective": said.name,
         "objective_id": incident.objective_id,
         "severity": incident.severity.value,
         "tier": incident.tier.value,
-        "text": f"{said.text} {said.detail}".strip(),
+        "text": said.message,
         "counts": _counts(verdict) if verdict else None,
         "why": list(said.why),
         "budget_remaining": said.budget_remaining,
-        "stage": blame.stage if blame else None,
-        "place": dict(place.labels) if place and place.stands_out else None,
-        "next": blame.next_step if blame else None,
-        "not_measured": list(blame.missing) if blame else [],
+        "stage": said.stage,
+        "place": dict(said.place) if said.place is not None else None,
+        "next": said.next_step or None,
+        "not_measured": list(said.blame.missing) if said.blame else [],
         "started_at": _rfc3339(incident.started_at_s),
         "resolved_at": _rfc3339(said.change.at_s) if resolved else None,
         "links": {
             "alert": f"{link}/alerts/{incident.id}",
-            "objective": f"{link}/api/v1/slos/{incident.objective_id}",
-            "runbook": said.objective.runbook or None,
+            "objective": _about(incident, link),
+            "runbook": said.runbook or None,
         },
     }
+
+
+def _about(incident: Incident, link: str) -> str | None:
+    """A condition is about no objective."""
+    if incident.tier is Tier.CONDITION:
+        return None
+    return f"{link}/api/v1/slos/{incident.objective_id}"
 
 
 def _counts(verdict: Verdict) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from collector.query import Freshness, Numbers, Selection, Series, Stages, Window
+from domain.condition import Condition, ConditionKind
 from domain.labels import Labels
 from domain.objective import Indicator
 from domain.request import Request
@@ -66,6 +67,17 @@ class RecordedMinutes:
 
     def freshness(self, window: Window) -> Sequence[Freshness]:
         del window
+        return ()
+
+    def conditions(
+        self,
+        at_s: int,
+        *,
+        where: Labels = (),
+        kinds: Collection[ConditionKind] = (),
+        over_within_s: int = 0,
+    ) -> Sequence[Condition]:
+        del at_s, where, kinds, over_within_s
         return ()
 
     def health(self) -> Mapping[str, float]:

@@ -313,7 +313,9 @@ def _promise(course: Course) -> dict[str, Any]:
         "filled_from_s": course.filled_from_s,
         "observed_at_s": course.observed_at_s,
         "counted_since_s": course.counted_since_s,
-        "standing": standing_text(course.verdicts, course.spending, course.last_hour),
+        "standing": standing_text(
+            course.verdicts, course.spending, course.last_hour, course.trouble
+        ),
     }
 
 

@@ -5,11 +5,19 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 
 from domain.objective import Severity
 
-__all__ = ["AlertsSettings", "WebhookSettings"]
+__all__ = ["AlertsSettings", "ConditionSettings", "WebhookSettings"]
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
@@ -45,6 +53,37 @@ class WebhookSettings(BaseModel):
         return url
 
 
+def _off(value: object) -> object:
+    """`off`, which YAML 1.1 reads as false, is no severity."""
+    return None if value is False or value in ("off", "false", "none") else value
+
+
+_SeverityOrOff = Annotated[Severity | None, BeforeValidator(_off)]
+
+
+class ConditionSettings(BaseModel):
+    """Alerts on engines themselves; they need no objective."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    engine_stalled: _SeverityOrOff = Field(
+        default=Severity.PAGE,
+        description="An engine has requests and nothing moves: page, ticket or off.",
+    )
+    target_down: _SeverityOrOff = Field(
+        default=Severity.TICKET,
+        description="A sidecar says that its engine does not answer: page, ticket or off.",
+    )
+    down_after_s: int = Field(
+        default=30, ge=0, le=3600, description="It has not answered for so long (s)."
+    )
+    forget_after_s: int = Field(
+        default=86_400,
+        ge=600,
+        description="An alert of a replica that nobody has heard of for so long ends (s).",
+    )
+
+
 class AlertsSettings(BaseModel):
     """What is promised, how it is watched, who is told."""
 
@@ -72,6 +111,9 @@ class AlertsSettings(BaseModel):
         ge=0,
         le=86_400,
         description="Minutes are read again this long, for late data (s).",
+    )
+    conditions: ConditionSettings = Field(
+        default=ConditionSettings(), description="Alerts on engines themselves."
     )
     slices_retention_days: int = Field(
         default=90, ge=1, description="Minute slices are kept this long (days)."

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from alerts import message
 from alerts.codec import blame_from, definition_from, standing_from
 from alerts.definition import Definition
+from alerts.incident import Tier
 from alerts.ledger import (
     AlertRecord,
     Budget,
@@ -21,7 +22,16 @@ from alerts.ledger import (
 )
 from alerts.records import minutes, minutes_of
 from alerts.state import QUIET, Alert, Status
-from alerts.tables import AlertEventRow, AlertRow, PromiseRow, RevisionRow, RuleRow
+from alerts.tables import (
+    AlertEventRow,
+    AlertRow,
+    ConditionRow,
+    PromiseRow,
+    RevisionRow,
+    RuleRow,
+)
+from alerts.watch_records import condition_from
+from domain.condition import Condition
 from domain.objective import Severity
 from domain.slice import MINUTE_S, Slice, Tally
 
@@ -102,6 +112,12 @@ class SqlLedger:
             ]
             return _record(session, row, entries)
 
+    def conditions(self) -> Sequence[AlertRecord]:
+        wanted = (AlertRow.tier == Tier.CONDITION.value) & AlertRow.resolved_at_s.is_(None)
+        with Session(self._state) as session:
+            rows = session.scalars(select(AlertRow).where(wanted).order_by(AlertRow.started_at_s))
+            return [_record(session, row) for row in rows]
+
 
 _PROMISES = (
     select(PromiseRow, RevisionRow)
@@ -138,15 +154,15 @@ def _standing(
 ) -> Standing:
     definition = definition_from(revision.definition)
     objective = definition.objective
-    verdicts, spending, last_hour = standing_from(row.standing, objective.period_s)
+    verdicts, spending, last_hour, trouble = standing_from(row.standing, objective.period_s)
     open_rows = sorted(alerts.get(row.objective_id, []), key=lambda each: each.tier != "page")
-    state = _state(row, last_hour, open_rows)
+    state = _state(row, last_hour, open_rows, trouble=trouble)
     return Standing(
         id=row.objective_id,
         objective=objective,
         description=definition.description,
         state=state,
-        stale=any(each.stale for each in open_rows),
+        stale=bool(trouble) or any(each.stale for each in open_rows),
         rules=[
             RuleStanding(verdict=v, alert=rules.get((row.objective_id, v.rule.name), QUIET))
             for v in verdicts
@@ -163,19 +179,22 @@ def _standing(
         slices=slices,
         evaluated_at_s=row.evaluated_until_s,
         observed_at_s=row.observed_at_s,
-        message=_message(definition, row, last_hour, open_rows, state),
+        message=_message(definition, row, last_hour, open_rows, state, trouble=trouble),
         alert_ids=[each.id for each in open_rows],
+        trouble=trouble,
     )
 
 
-def _state(row: PromiseRow, last_hour: Tally, open_rows: Sequence[AlertRow]) -> StandingState:
+def _state(
+    row: PromiseRow, last_hour: Tally, open_rows: Sequence[AlertRow], *, trouble: str
+) -> StandingState:
     tiers = {each.tier for each in open_rows}
     if "page" in tiers:
         return StandingState.PAGE
     if "ticket" in tiers:
         return StandingState.TICKET
     unseen = row.observed_at_s is None or row.evaluated_until_s - row.observed_at_s >= _UNSEEN_S
-    if unseen:
+    if unseen or trouble:
         return StandingState.NOT_OBSERVED
     return StandingState.HEALTHY if last_hour.total else StandingState.NO_TRAFFIC
 
@@ -186,9 +205,14 @@ def _message(
     last_hour: Tally,
     open_rows: Sequence[AlertRow],
     state: StandingState,
+    *,
+    trouble: str,
 ) -> str:
+    unjudged = message.unjudged(definition.objective, trouble, since_s=row.evaluated_until_s)
     if open_rows:
-        return open_rows[0].message
+        return f"{open_rows[0].message} {unjudged}" if trouble else open_rows[0].message
+    if trouble:
+        return unjudged
     if state is StandingState.NOT_OBSERVED:
         return message.unobserved(
             definition.objective, observed_at_s=row.observed_at_s, at_s=row.evaluated_until_s
@@ -221,7 +245,7 @@ def _record(session: Session, row: AlertRow, history: Sequence[HistoryEntry] = (
         objective_id=row.objective_id,
         objective_name=row.objective_name,
         severity=Severity(row.severity),
-        kind="no-data" if row.tier == "no-data" else "burn",
+        kind=row.tier if row.tier in (Tier.NO_DATA, Tier.CONDITION) else "burn",
         dedup_key=row.dedup_key,
         started_at_s=row.started_at_s,
         resolved_at_s=row.resolved_at_s,
@@ -232,7 +256,15 @@ def _record(session: Session, row: AlertRow, history: Sequence[HistoryEntry] = (
         why=json.loads(row.why),
         blame=blame_from(row.blame),
         history=history,
+        condition=_condition(session, row),
     )
+
+
+def _condition(session: Session, row: AlertRow) -> Condition | None:
+    if row.tier != Tier.CONDITION:
+        return None
+    kept = session.get(ConditionRow, row.objective_id)
+    return condition_from(kept.condition) if kept is not None else None
 
 
 def _worst_first(standing: Standing) -> tuple[int, float, str]:

@@ -11,7 +11,16 @@ from enum import StrEnum
 
 from alerts.evaluate import Reason, Verdict
 
-__all__ = ["AT_ONCE", "QUIET", "Alert", "Status", "Timers", "after", "after_silence"]
+__all__ = [
+    "AT_ONCE",
+    "QUIET",
+    "Alert",
+    "Status",
+    "Timers",
+    "after",
+    "after_condition",
+    "after_silence",
+]
 
 
 class Status(StrEnum):
@@ -71,6 +80,13 @@ def after_silence(
     if not observed and not live:
         return alert
     return _after(alert, timers, burning=known and not observed, at_s=at_s)
+
+
+def after_condition(alert: Alert, timers: Timers, *, holds: bool | None, at_s: int) -> Alert:
+    """The alert after a look at a condition; None: nobody says whether it holds."""
+    if holds is None:
+        return replace(alert, stale=alert.open or alert.status is Status.PENDING)
+    return _after(replace(alert, stale=False), timers, burning=holds, at_s=at_s)
 
 
 def _after(alert: Alert, timers: Timers, *, burning: bool, at_s: int) -> Alert:

@@ -32,6 +32,7 @@ __all__ = [
     "AlertRow",
     "AttemptRow",
     "Base",
+    "ConditionRow",
     "MetaRow",
     "MinuteRow",
     "OutboxRow",
@@ -119,6 +120,18 @@ class RuleRow(Base):
     since_s: Mapped[int | None]
     last_true_s: Mapped[int | None]
     stale: Mapped[bool]
+
+
+class ConditionRow(Base):
+    """Where the alert of one condition of one place stands, and the condition as last told."""
+
+    __tablename__ = "condition_state"
+    condition_id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    status: Mapped[str] = mapped_column(String(16))
+    since_s: Mapped[int | None]
+    last_true_s: Mapped[int | None]
+    stale: Mapped[bool]
+    condition: Mapped[str] = mapped_column(Text)
 
 
 class AlertRow(Base):

@@ -109,6 +109,10 @@ class SyntheticReader:
         begins = range(window.since_s // 60 * 60, window.until_s // 60 * 60, 60)
         return [Slice(minute_at_s=at, good_low=9, good_high=9, total=9) for at in begins]
 
+    def conditions(self, at_s: int, **asked: Any) -> Sequence[Any]:
+        del at_s, asked
+        return ()
+
     def freshness(self, window: Window) -> Sequence[Freshness]:
         found: dict[str, list[Replica]] = {}
         for labels in self.labels:
@@ -125,6 +129,9 @@ class NoLedger:
 
     def standings(self, *, spark_s: int = 10_800) -> Sequence[Any]:
         del spark_s
+        return ()
+
+    def conditions(self) -> Sequence[Any]:
         return ()
 
 

@@ -10,8 +10,8 @@ from statistics import median
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from exporters.engine.engines import WANTED
 from exporters.engine.text import PageParser
-from exporters.engine.vllm import wanted
 
 PAGE = Path(__file__).parents[1] / "tests/recorded/vllm/overload/98-after.prom"
 TARGET_BYTES = 480_000
@@ -47,7 +47,7 @@ def main() -> int:
     """0 if the bar is kept."""
     page = long_page()
     body = page.encode()
-    ours, everything = PageParser(wanted().__contains__), PageParser(lambda _: True)
+    ours, everything = PageParser(WANTED.__contains__), PageParser(lambda _: True)
     ours.parse(page)
     everything.parse(page)
     times: dict[str, list[float]] = {"prometheus_client": [], "ours": [], "ours, every family": []}

@@ -14,21 +14,19 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict  # why: pydantic asks for it before Python 3.12
 
-from collector.query import Flow, Freshness, Numbers, Point, Series, Stages, StageShare, Window
+from collector.query import Flow, Numbers, Point, Series, Stages, StageShare, Window
 from collector.times import rfc3339
 from domain.distribution import Distribution
 from domain.metric import METRICS
 from domain.request import Request
 
 __all__ = [
-    "FreshnessAnswer",
     "GaugeAnswer",
     "LabelsAnswer",
     "QuantileAnswer",
     "RequestAnswer",
     "RequestsAnswer",
     "StagesAnswer",
-    "freshness_answer",
     "gauge_answer",
     "labels_answer",
     "quantile_answer",
@@ -92,12 +90,16 @@ class _Stage(_Latency):
 
 
 class _Flow(TypedDict):
+    """Null where nobody counts it. `started`: answers begun; `unfinished`: at least so many."""
+
     started: int | None
     finished: int | None
+    in_flight_before: int | None
     unfinished: int | None
-    failed: int
-    cancelled: int
-    rejected: int
+    unfinished_high: int | None
+    failed: int | None
+    cancelled: int | None
+    rejected: int | None
 
 
 StagesSeries = TypedDict(
@@ -110,6 +112,7 @@ StagesSeries = TypedDict(
         "ttft": _Latency,
         "stages": list[_Stage],
         "missing": list[str],
+        "missing_because": dict[str, str],
         "flow": _Flow,
     },
 )
@@ -123,7 +126,11 @@ class StagesAnswer(TypedDict):
 
 
 class RequestAnswer(TypedDict):
-    """One request. Durations are seconds, null where nobody measured them."""
+    """One request. Durations are seconds, null where nobody measured them.
+
+    `ttft_s` and `e2e_s` are those of `measured_by`: `frontend`, `engine`, or nobody. `unknown` says
+    why a stage has no value. A request is `complete` unless the span of somebody who saw it lacks.
+    """
 
     trace_id: str
     labels: dict[str, str]
@@ -131,6 +138,9 @@ class RequestAnswer(TypedDict):
     end: str
     outcome: str
     finish_reason: str
+    complete: bool
+    streamed: bool | None
+    measured_by: str
     ttft_s: float | None
     e2e_s: float | None
     tpot_s: float | None
@@ -138,6 +148,7 @@ class RequestAnswer(TypedDict):
     client_ttft_s: float | None
     client_e2e_s: float | None
     stages_s: dict[str, float | None]
+    unknown: dict[str, str]
     prompt_tokens: int | None
     cached_tokens: int | None
     output_tokens: int | None
@@ -154,9 +165,10 @@ GaugePoint = TypedDict(
 
 
 class GaugeSeries(TypedDict):
-    """One group."""
+    """One group. `weighted_by`: by what a ratio is averaged over replicas; null for a plain mean."""
 
     labels: dict[str, str]
+    weighted_by: str | None
     points: list[GaugePoint]
 
 
@@ -174,27 +186,6 @@ class LabelsAnswer(TypedDict):
 
     label: str
     values: list[str]
-
-
-class _Replica(TypedDict):
-    labels: dict[str, str]
-    last_seen: str
-    up: bool | None
-
-
-class FreshnessService(TypedDict):
-    """One service."""
-
-    service: str
-    newest: str | None
-    replicas: list[_Replica]
-
-
-class FreshnessAnswer(TypedDict):
-    """`/api/v1/freshness`."""
-
-    watermark: str | None
-    services: list[FreshnessService]
 
 
 def quantile_answer(
@@ -232,6 +223,7 @@ def stages_answer(stages: Iterable[Stages], quantiles: Sequence[float]) -> Stage
                 "ttft": _latency(each.ttft, quantiles),
                 "stages": [_stage(share, quantiles) for share in each.stages],
                 "missing": [str(stage) for stage in each.missing],
+                "missing_because": {str(stage): str(why) for stage, why in each.reasons.items()},
                 "flow": _flow(each.flow),
             }
             for each in stages
@@ -257,6 +249,9 @@ def request_answer(request: Request) -> RequestAnswer:
         "end": _instant(request.end_at_ns),
         "outcome": str(request.outcome),
         "finish_reason": request.finish_reason,
+        "complete": request.complete,
+        "streamed": request.streamed,
+        "measured_by": request.measured_by,
         "ttft_s": request.ttft_s,
         "e2e_s": request.e2e_s,
         "tpot_s": request.tpot_s,
@@ -264,6 +259,7 @@ def request_answer(request: Request) -> RequestAnswer:
         "client_ttft_s": request.client_ttft_s,
         "client_e2e_s": request.client_e2e_s,
         "stages_s": {str(stage): value_s for stage, value_s in request.stage_s.items()},
+        "unknown": {str(stage): reason for stage, reason in request.unknown.items()},
         "prompt_tokens": request.prompt_tokens,
         "cached_tokens": request.cached_tokens,
         "output_tokens": request.output_tokens,
@@ -279,6 +275,7 @@ def gauge_answer(metric: str, numbers: Iterable[Numbers]) -> GaugeAnswer:
         "series": [
             {
                 "labels": dict(each.labels),
+                "weighted_by": each.weighted_by or None,
                 "points": [
                     {
                         "from": rfc3339(point.since_s),
@@ -299,28 +296,6 @@ def gauge_answer(metric: str, numbers: Iterable[Numbers]) -> GaugeAnswer:
 def labels_answer(label: str, values: Iterable[str]) -> LabelsAnswer:
     """The values that a label took."""
     return {"label": label, "values": list(values)}
-
-
-def freshness_answer(watermark_s: int | None, services: Iterable[Freshness]) -> FreshnessAnswer:
-    """How old the newest data are."""
-    return {
-        "watermark": None if watermark_s is None else rfc3339(watermark_s),
-        "services": [
-            {
-                "service": each.service,
-                "newest": None if each.newest_at_s is None else rfc3339(each.newest_at_s),
-                "replicas": [
-                    {
-                        "labels": dict(replica.labels),
-                        "last_seen": rfc3339(replica.last_seen_at_s),
-                        "up": replica.up,
-                    }
-                    for replica in each.replicas
-                ],
-            }
-            for each in services
-        ],
-    }
 
 
 def _quantile_points(point: Point, quantiles: Sequence[float]) -> list[QuantilePoint]:
@@ -383,7 +358,9 @@ def _flow(flow: Flow) -> _Flow:
     return {
         "started": flow.started,
         "finished": flow.finished,
-        "unfinished": flow.unfinished,
+        "in_flight_before": flow.in_flight_before,
+        "unfinished": flow.unfinished_low,
+        "unfinished_high": flow.unfinished_high,
         "failed": flow.failed,
         "cancelled": flow.cancelled,
         "rejected": flow.rejected,

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from collector import answers, questions
 from collector.answers import (
-    FreshnessAnswer,
     GaugeAnswer,
     LabelsAnswer,
     QuantileAnswer,
@@ -22,8 +21,14 @@ from collector.answers import (
     RequestsAnswer,
     StagesAnswer,
 )
+from collector.liveness_answers import (
+    ConditionsAnswer,
+    FreshnessAnswer,
+    conditions_answer,
+    freshness_answer,
+)
 from collector.query import Reader
-from collector.times import label_names, labels_asked, window
+from collector.times import instant_s, label_names, labels_asked, window
 from domain.errors import InputError, StagewatchError, StoreError
 from domain.labels import LABEL_NAMES
 from domain.metric import COUNTERS, GAUGES, LATENCIES
@@ -86,6 +91,7 @@ def router(reader: Reader, *, now: Callable[[], float] = time.time) -> APIRouter
     _add_latencies(api, reader, now)
     _add_requests(api, reader, now)
     _add_rest(api, reader, now)
+    _add_liveness(api, reader, now)
     return api
 
 
@@ -204,11 +210,24 @@ def _add_rest(api: APIRouter, reader: Reader, now: Callable[[], float]) -> None:
         values = reader.label_values(name, window(since, until, now_s=now()))
         return _json(answers.labels_answer(name, values))
 
+
+def _add_liveness(api: APIRouter, reader: Reader, now: Callable[[], float]) -> None:
     @api.get("/freshness", response_model=FreshnessAnswer, responses=_ASKED_WRONGLY)
     def freshness(since: _Since = "now-15m", until: _Until = "now") -> Response:
         """How old each service's newest data are, replica by replica."""
         found = reader.freshness(window(since, until, now_s=now()))
-        return _json(answers.freshness_answer(reader.watermark_s(), found))
+        return _json(freshness_answer(reader.watermark_s(), found))
+
+    @api.get("/conditions", response_model=ConditionsAnswer, responses=_ASKED_WRONGLY)
+    def conditions(
+        *,
+        where: _Where = [],  # noqa: B006
+        at: Annotated[str, Query(description="As `from`; of the last 15 minutes before it")] = "now",
+    ) -> Response:
+        """What is wrong with the engines themselves: stalled, down, silent, not reporting."""
+        at_s = int(instant_s(at, now_s=now(), name="at"))
+        found = reader.conditions(at_s, where=labels_asked(where))
+        return _json(conditions_answer(at_s, found))
 
     @api.get("/health", responses=_ASKED_WRONGLY)
     def health() -> dict[str, float]:

@@ -7,11 +7,12 @@ over the number of whole requests; in both cases the server's stages sum to the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from collector.query import Flow, Selection, Stages, StageShare, Window
-from collector.readings import groups, numbers
+from collector.conditions import newest
+from collector.flows import NO_FLOW, flows
+from collector.query import Flow, Selection, Stages, StageShare, Unmeasured, Window
 from collector.snapshot import Snapshot
 from collector.tile_rows import gather, plan
 from domain.distribution import EMPTY, Distribution
@@ -21,15 +22,19 @@ from domain.request import Stage
 __all__ = ["stages"]
 
 _HALVES = frozenset(("prefill", "decode"))
+_RECENT_S = 300
+_TELLING = frozenset(("span", "client"))
+_NEVER_ON_PAGES = frozenset((Stage.OVERHEAD, Stage.KV_TRANSFER))
 
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """One latency over the whole window, by group; and the groups in which halves measured it."""
+    """One latency over the whole window, by group; in which groups halves measured it, and who did."""
 
     by_group: Mapping[Labels, Distribution]
     window: Window
     halves: frozenset[Labels]
+    sources: Mapping[Labels, frozenset[str]]
 
 
 def stages(snapshot: Snapshot, selection: Selection) -> list[Stages]:
@@ -38,33 +43,88 @@ def stages(snapshot: Snapshot, selection: Selection) -> list[Stages]:
     found = {
         metric: _measured(snapshot, metric, whole) for metric in ("e2e", "ttft", *map(str, Stage))
     }
-    flows = _flows(snapshot, whole)
+    sources = _sources(found.values())
+    counted = flows(snapshot, whole, sources)
     halves = frozenset[Labels]().union(*(each.halves for each in found.values()))
-    seen = set(flows).union(*(each.by_group for each in found.values()))
+    silent = _not_reported(snapshot, whole)
     return [
-        _breakdown(found, labels, flows.get(labels, _NO_FLOW), halves=labels in halves)
-        for labels in sorted(seen)
+        _breakdown(
+            found,
+            labels,
+            counted.get(labels, NO_FLOW),
+            halves=labels in halves,
+            sources=sources.get(labels, frozenset()),
+            silent=silent.get(labels, frozenset()),
+        )
+        for labels in sorted(counted)
     ]
 
 
 def _measured(snapshot: Snapshot, metric: str, selection: Selection) -> _Measured:
     asked = plan(snapshot, metric, selection)
-    names, group_of = groups(asked.series, selection.by)
-    found = {
-        names[g]: tiles.distribution()
-        for (g, _), tiles in gather(snapshot, asked, group_of)[0].items()
-    }
+    grouping = snapshot.labels.grouping(selection.where, selection.by)
+    names, group_of = grouping.names, grouping.group_of
+    gathered, seen = gather(snapshot, asked, group_of)
+    found = {names[g]: tiles.distribution() for (g, _), tiles in gathered.items()}
+    sources: dict[Labels, frozenset[str]] = {}
+    for number in seen:
+        labels = names[group_of[number]]
+        source = value_of(asked.series[number], "source")
+        if source not in sources.setdefault(labels, frozenset()):
+            sources[labels] |= {source}
     halves = {
         names[group_of[number]]
-        for number, labels in asked.series.items()
-        if value_of(labels, "role") in _HALVES
+        for number in seen
+        if value_of(asked.series[number], "role") in _HALVES
     }
     window = Window(since_s=asked.steps[0].since_s, until_s=asked.steps[-1].until_s)
-    return _Measured(found, window, frozenset(halves & found.keys()))
+    return _Measured(found, window, frozenset(halves & found.keys()), sources)
+
+
+def _sources(measured: Iterable[_Measured]) -> dict[Labels, frozenset[str]]:
+    """Who measured anything of each group."""
+    together: dict[Labels, frozenset[str]] = {}
+    for each in measured:
+        for labels in each.by_group:
+            together[labels] = together.get(labels, frozenset()) | each.sources.get(
+                labels, frozenset()
+            )
+    return together
+
+
+def _not_reported(snapshot: Snapshot, selection: Selection) -> dict[Labels, frozenset[str]]:
+    """By group the metrics that its pages say they do not have, as of the window's end."""
+    end_s = selection.window.until_s
+    since_s = max(selection.window.since_s, end_s - _RECENT_S)
+    grouping = snapshot.labels.grouping(selection.where, selection.by)
+    found: dict[Labels, frozenset[str]] = {}
+    for number, (_, last) in newest(snapshot, "not_reported", since_s, end_s).items():
+        if last >= 1 and number in grouping.group_of:
+            labels = grouping.names[grouping.group_of[number]]
+            reason = value_of(snapshot.labels.by_id[number], "reason")
+            found[labels] = found.get(labels, frozenset()) | {reason}
+    return found
+
+
+def _why(stage: Stage, sources: frozenset[str], silent: frozenset[str]) -> Unmeasured:
+    """Why nobody measured a stage of a group."""
+    if stage is Stage.NETWORK:
+        return Unmeasured.NOT_TOLD if "client" in sources else Unmeasured.NO_CLIENT
+    if stage in silent:
+        return Unmeasured.NOT_REPORTED
+    if stage in _NEVER_ON_PAGES and not sources & _TELLING:
+        return Unmeasured.NO_SPANS
+    return Unmeasured.NOT_TOLD
 
 
 def _breakdown(
-    found: Mapping[str, _Measured], labels: Labels, flow: Flow, *, halves: bool
+    found: Mapping[str, _Measured],
+    labels: Labels,
+    flow: Flow,
+    *,
+    halves: bool,
+    sources: frozenset[str],
+    silent: frozenset[str],
 ) -> Stages:
     e2e = found["e2e"].by_group.get(labels, EMPTY)
     measured = {
@@ -72,18 +132,20 @@ def _breakdown(
         for stage in Stage
         if (distribution := found[stage].by_group.get(labels, EMPTY)).n
     }
+    missing = tuple(
+        stage
+        for stage in Stage
+        if stage not in measured and (halves or stage is not Stage.KV_TRANSFER)
+    )
     return Stages(
         labels=labels,
         window=_widest(each.window for each in found.values()),
         e2e=e2e,
         ttft=found["ttft"].by_group.get(labels, EMPTY),
         stages=[_share(stage, part, e2e, halves=halves) for stage, part in measured.items()],
-        missing=tuple(
-            stage
-            for stage in Stage
-            if stage not in measured and (halves or stage is not Stage.KV_TRANSFER)
-        ),
+        missing=missing,
         flow=flow,
+        reasons={stage: _why(stage, sources, silent) for stage in missing},
     )
 
 
@@ -101,34 +163,3 @@ def _widest(windows: Iterable[Window]) -> Window:
     return Window(
         since_s=min(each.since_s for each in every), until_s=max(each.until_s for each in every)
     )
-
-
-_NO_FLOW = Flow(started=None, finished=None, failed=0, cancelled=0, rejected=0)
-_COUNTED = ("requests_started", "requests_finished")
-_ENDED = ("requests_failed", "requests_cancelled", "requests_rejected")
-
-
-def _flows(snapshot: Snapshot, selection: Selection) -> dict[Labels, Flow]:
-    """Requests in and out. Only an engine's page counts starts: also where spans were asked for."""
-    anyhow = replace(selection, where=tuple(p for p in selection.where if p[0] != "source"))
-    counted = {name: _increase(snapshot, name, anyhow) for name in _COUNTED}
-    ended = {name: _increase(snapshot, name, selection) for name in _ENDED}
-    seen = set[Labels]().union(*counted.values(), *ended.values())
-    return {
-        labels: Flow(
-            started=counted["requests_started"].get(labels),
-            finished=counted["requests_finished"].get(labels),
-            failed=ended["requests_failed"].get(labels, 0),
-            cancelled=ended["requests_cancelled"].get(labels, 0),
-            rejected=ended["requests_rejected"].get(labels, 0),
-        )
-        for labels in seen
-    }
-
-
-def _increase(snapshot: Snapshot, metric: str, selection: Selection) -> dict[Labels, int]:
-    found: Sequence[tuple[Labels, float]] = [
-        (each.labels, sum(point.value for point in each.points))
-        for each in numbers(snapshot, metric, selection)
-    ]
-    return {labels: round(value) for labels, value in found}

@@ -1,10 +1,7 @@
 """OTLP over HTTP: `/v1/traces` and `/v1/metrics`, protobuf or JSON, plain or gzip."""
 
-import math
-
 from fastapi import APIRouter, Request, Response
 from google.protobuf.message import Message
-from starlette.types import Receive, Scope, Send
 
 from collector.body import Body, too_large
 from collector.intake import Intake
@@ -20,6 +17,7 @@ from collector.otlp_status import (
 )
 from collector.own_metrics import OwnMetrics
 from collector.reception import Arrival, Reception
+from collector.refused import WHO_ARE_YOU, Refused
 from collector.settings import CollectorSettings
 from collector.signals import SIGNALS, AnySignal
 
@@ -29,7 +27,7 @@ _OTHER_METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "PUT"]
 _HEADERS = {
     Reason.ENCODING: {"accept-encoding": "gzip, identity"},
     Reason.METHOD: {"allow": "POST"},
-    Reason.UNAUTHENTICATED: {"www-authenticate": 'Bearer realm="stagewatch"'},
+    Reason.UNAUTHENTICATED: WHO_ARE_YOU,
 }
 
 
@@ -69,7 +67,7 @@ def _take(router: APIRouter, reception: Reception, signal: AnySignal) -> None:
             with reception.export(arrival):
                 response = await _taken(request, body, reception, signal, arrival)
         except Refusal as refusal:
-            return _Refused(refusal, body, media_type)
+            return _refused(refusal, body, media_type)
         return Response(encoded(response, media_type), media_type=media_type)
 
 
@@ -113,7 +111,7 @@ def _refuse(
             with reception.export(arrival):
                 raise refusal
         except Refusal:
-            return _Refused(refusal, Body(request.receive, arrival.where), JSON)
+            return _refused(refusal, Body(request.receive, arrival.where), JSON)
 
 
 def _arrival(request: Request, signal: str) -> Arrival:
@@ -152,35 +150,13 @@ def _is_gzip(request: Request, where: str) -> bool:
     return encoding == "gzip"
 
 
-class _Refused(Response):
-    """A refusal as OTLP/HTTP says it. What is left of the body is read away behind it."""
-
-    def __init__(self, refusal: Refusal, body: Body, media_type: str) -> None:
-        headers = dict(_HEADERS.get(refusal.reason, {}))
-        if refusal.retry_after_s is not None:
-            headers["retry-after"] = str(max(1, math.ceil(refusal.retry_after_s)))
-        if not body.complete:
-            headers["connection"] = "close"
-        super().__init__(
-            encoded(status_of(refusal), media_type),
-            status_code=answer(refusal.reason)[0],
-            headers=headers,
-            media_type=media_type,
-        )
-        self._unread = body
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer at once, then let the sender finish, or it would see a reset and no answer."""
-        if self._unread.complete or scope["method"] == "HEAD":
-            await super().__call__(scope, receive, send)
-            return
-        await send(
-            {
-                "type": "http.response.start",
-                "status": self.status_code,
-                "headers": self.raw_headers,
-            }
-        )
-        await send({"type": "http.response.body", "body": self.body, "more_body": True})
-        await self._unread.drain()
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+def _refused(refusal: Refusal, body: Body, media_type: str) -> Refused:
+    """A refusal as OTLP/HTTP says it."""
+    return Refused(
+        refusal,
+        body,
+        content=encoded(status_of(refusal), media_type),
+        status=answer(refusal.reason)[0],
+        media_type=media_type,
+        headers=_HEADERS.get(refusal.reason, {}),
+    )

@@ -58,6 +58,10 @@ class Ingest:
         if not self._loaded:
             self.cutoff_s.update(cutoffs(connection))
             self.small_segments.update(segments.hours_to_compact(connection))
+            connection.exec_driver_sql(
+                "INSERT OR REPLACE INTO meta VALUES ('join_window_s', ?)",
+                (str(self.settings.join_window_s),),
+            )
             self._loaded = True
 
     def forget(self) -> None:
@@ -132,7 +136,7 @@ class Ingest:
         if not len(table):
             return None
         observe(table, gaps, tiles)
-        observe_joined(admitted.joined, self._ids.numbers, tiles)
+        observe_joined(admitted.joined, self._ids.numbers, tiles, counts)
         for hour in segments.write(connection, table, stored_at_s=int(now_s)):
             self.small_segments[hour] += 1
         counts["stored_spans_total"] += len(table)

@@ -1,7 +1,8 @@
 """Which legs are already stored, by trace, around a minute: what makes spans idempotent and joins them.
 
 Minutes of event time are loaded from the segments when first touched and kept while there is room,
-so a restart or an old file needs no special case. A leg is known by trace id and span id.
+so a restart or an old file needs no special case. A leg is known by trace id and span id. Halves of
+a request that met in a room may stand in two traces: a room's key stands for it as an id does.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import numpy as np
 from sqlalchemy import Connection
 
 from collector import segment
-from collector.legs import Integers, LegTable
+from collector.legs import Integers, LegTable, room_key
 from domain.labels import Labels
-from domain.request import Leg
+from domain.leg import Leg
 
 __all__ = ["Admitted", "KnownLegs"]
 
@@ -29,6 +30,12 @@ _Refs = int | tuple[int, ...]  # table number << _ROW_BITS | row
 class _Minute:
     refs: dict[bytes, _Refs] = field(default_factory=dict)
     tables: set[int] = field(default_factory=set)
+
+    def add(self, key: bytes, ref: int) -> None:
+        """One more leg of a trace, or in a room."""
+        refs = self.refs.get(key, ())
+        together = ((refs,) if isinstance(refs, int) else refs) + (ref,)
+        self.refs[key] = together if len(together) > 1 else together[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +79,7 @@ class KnownLegs:
         touched = np.unique(minute).tolist()
         self._load(connection, touched)
         traces = table.traces()
-        if self._all_new(traces, minute, touched):
+        if self._all_new(traces, table.rooms(), minute, touched):
             return Admitted(rows=np.arange(len(table)), joined=())
         return self._sift(table, traces, labels)
 
@@ -83,15 +90,22 @@ class KnownLegs:
         if self._hours is not None:
             self._hours.update(np.unique(table.end_at_ns // _HOUR_NS).tolist())
 
-    def _all_new(self, traces: list[bytes], minute: Integers, touched: list[int]) -> bool:
-        if len(set(traces)) < len(traces):
+    def _all_new(
+        self,
+        traces: list[bytes],
+        rooms: list[tuple[int, bytes]],
+        minute: Integers,
+        touched: list[int],
+    ) -> bool:
+        if len(set(traces)) < len(traces) or len({key for _, key in rooms}) < len(rooms):
             return False
         for each in touched:
             inside = traces
             if len(touched) > 1:
                 inside = [traces[row] for row in (minute == each).nonzero()[0].tolist()]
+            keys = inside + [key for row, key in rooms if minute[row] == each]
             for near in self._near(each):
-                if not near.refs.keys().isdisjoint(inside):
+                if not near.refs.keys().isdisjoint(keys):
                     return False
         return True
 
@@ -101,23 +115,42 @@ class KnownLegs:
 
     def _sift(self, table: LegTable, traces: list[bytes], labels: Mapping[int, Labels]) -> Admitted:
         rows: list[int] = []
-        before: dict[bytes, list[Leg]] = {}
+        before: dict[bytes, dict[bytes, Leg]] = {}
         fresh: dict[bytes, dict[bytes, int]] = {}
         for row, trace in enumerate(traces):
             mine, span = fresh.setdefault(trace, {}), table.span_id(row)
             # why for each row: a trace may be longer than the window
-            near = self._legs(trace, int(table.end_at_ns[row]), labels)
-            known = before.setdefault(trace, [])
-            known += [leg for leg in near if all(leg.span_id != each.span_id for each in known)]
-            if span not in mine and all(leg.span_id != span for leg in known):
+            known = before.setdefault(trace, {})
+            for leg in self._legs(trace, int(table.end_at_ns[row]), labels):
+                known.setdefault(leg.span_id, leg)
+            if span not in mine and span not in known:
                 mine[span] = row
                 rows.append(row)
-        joined = []
-        for trace, mine in fresh.items():
-            if mine and len(mine) + len(before[trace]) > 1:
-                new = [table.leg(row, labels) for row in mine.values()]
-                joined.append((before[trace], [*before[trace], *new]))
-        return Admitted(rows=np.array(rows, np.int64), joined=joined)
+        new = {
+            trace: [table.leg(row, labels) for row in mine.values()]
+            for trace, mine in fresh.items()
+            if mine
+        }
+        together = _Together(before, new)
+        for trace, legs in new.items():
+            self._follow(trace, [*before[trace].values(), *legs], together, labels)
+        together.meet_anew()
+        return Admitted(rows=np.array(rows, np.int64), joined=together.joined())
+
+    def _follow(
+        self, trace: bytes, legs: Sequence[Leg], together: _Together, labels: Mapping[int, Labels]
+    ) -> None:
+        """Into the rooms of these legs, and of those who are there, to what is known of them."""
+        waiting, seen = [leg for leg in legs if leg.room], set[int]()
+        while waiting:
+            leg = waiting.pop()
+            if leg.room in seen:
+                continue
+            seen.add(leg.room)
+            for other in self._legs(room_key(leg.room), leg.end_at_ns, labels):
+                beside = self._legs(other.trace_id, other.end_at_ns, labels)
+                together.meet(trace, other.trace_id, beside)
+                waiting += [each for each in beside if each.room]
 
     def _legs(self, trace: bytes, end_at_ns: int, labels: Mapping[int, Labels]) -> list[Leg]:
         """The known legs of a trace that ended within the window of this instant."""
@@ -190,13 +223,14 @@ class KnownLegs:
             )
             inside = traces if len(rows) == len(traces) else [traces[row] for row in rows]
             self._held += len(rows)
+            for row, key in table.rooms():
+                if minute[row] == each:
+                    into.add(key, base | row)
             if len(set(inside)) == len(inside) and into.refs.keys().isdisjoint(inside):
                 into.refs.update(zip(inside, (base | row for row in rows), strict=True))
                 continue
             for trace, row in zip(inside, rows, strict=True):
-                refs = into.refs.get(trace, ())
-                together = ((refs,) if isinstance(refs, int) else refs) + (base | row,)
-                into.refs[trace] = together if len(together) > 1 else together[0]
+                into.add(trace, base | row)
 
     def _drop(self, minute: int) -> None:
         gone = self._minutes.pop(minute)
@@ -207,3 +241,48 @@ class KnownLegs:
         if len(self._of_segment) > 2 * len(self._tables) + 100:
             alive = self._of_segment.items()
             self._of_segment = {s: number for s, number in alive if number in self._tables}
+
+
+class _Together:
+    """Legs before and new ones by trace, and traces whose legs met in a room."""
+
+    def __init__(
+        self, before: dict[bytes, dict[bytes, Leg]], new: Mapping[bytes, list[Leg]]
+    ) -> None:
+        self._before = before
+        self._new = new
+        self._chief = {trace: trace for trace in before}
+
+    def meet(self, trace: bytes, other: bytes, legs: Sequence[Leg]) -> None:
+        """Another trace, of which these legs are known, one of them in a room of this trace."""
+        known = self._before.setdefault(other, {})
+        for leg in legs:
+            known.setdefault(leg.span_id, leg)
+        self._unite(trace, other)
+
+    def meet_anew(self) -> None:
+        """Traces of the batch itself whose legs have the same room."""
+        first: dict[bytes, bytes] = {}
+        for trace, legs in self._new.items():
+            for leg in legs:
+                if leg.room:
+                    self._unite(first.setdefault(room_key(leg.room), trace), trace)
+
+    def joined(self) -> list[tuple[list[Leg], list[Leg]]]:
+        """Before and after, of each that has something new and more than one leg."""
+        groups: dict[bytes, tuple[list[Leg], list[Leg]]] = {}
+        for trace, known in self._before.items():
+            old, new = groups.setdefault(self._find(trace), ([], []))
+            old += known.values()
+            new += self._new.get(trace, ())
+        return [(old, [*old, *new]) for old, new in groups.values() if new and len(old + new) > 1]
+
+    def _unite(self, one: bytes, other: bytes) -> None:
+        for trace in (one, other):
+            self._chief.setdefault(trace, trace)
+        self._chief[self._find(other)] = self._find(one)
+
+    def _find(self, trace: bytes) -> bytes:
+        while self._chief[trace] != trace:
+            trace = self._chief[trace]
+        return trace

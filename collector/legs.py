@@ -1,17 +1,33 @@
-"""Many legs as columns: a column of seconds has NaN where a span does not say, one of tokens -1."""
+"""Many legs as columns: a column of seconds has NaN where a span does not say, one of tokens -1.
+
+A parent is eight zeros where there is none, a room 0; `streamed` is 0 unsaid, 1 no, 2 yes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domain.labels import Labels
-from domain.request import Leg, LegKind, Outcome
+from domain.leg import Leg, LegKind, Outcome
 
-__all__ = ["KINDS", "OUTCOMES", "SECONDS", "SPAN_ID", "TOKENS", "TRACE_ID", "LegTable", "concat"]
+__all__ = [
+    "IDS",
+    "KINDS",
+    "OUTCOMES",
+    "SECONDS",
+    "SPAN_ID",
+    "STREAMED",
+    "TOKENS",
+    "TRACE_ID",
+    "LegTable",
+    "concat",
+    "room_key",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -22,6 +38,11 @@ OUTCOMES = tuple(Outcome)
 SECONDS = ("ttft_s", "e2e_s", "queue_s", "prefill_s", "decode_s", "itl_max_s")
 TOKENS = ("prompt_tokens", "cached_tokens", "output_tokens")
 TRACE_ID, SPAN_ID = 16, 8  # bytes
+IDS = {"trace_ids": TRACE_ID, "span_ids": SPAN_ID, "parent_ids": SPAN_ID}
+"""Columns of ids and the bytes of one."""
+
+STREAMED = (None, False, True)
+_ROOM = b"meet at "  # eight bytes no trace id begins with but by chance
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -30,9 +51,12 @@ class LegTable:
 
     trace_ids: bytes
     span_ids: bytes
+    parent_ids: bytes
     series_id: Integers
     kind: Codes
     outcome: Codes
+    streamed: Codes
+    room: Integers
     start_at_ns: Integers
     end_at_ns: Integers
     seconds: Mapping[str, Floats]
@@ -48,11 +72,21 @@ class LegTable:
     def span_id(self, row: int) -> bytes:
         return self.span_ids[row * SPAN_ID : (row + 1) * SPAN_ID]
 
+    def parent_id(self, row: int) -> bytes:
+        """Empty where there is none."""
+        found = self.parent_ids[row * SPAN_ID : (row + 1) * SPAN_ID]
+        return found if any(found) else b""
+
     def traces(self) -> list[bytes]:
         """The trace id of each row."""
         return [
             self.trace_ids[at : at + TRACE_ID] for at in range(0, len(self.trace_ids), TRACE_ID)
         ]
+
+    def rooms(self) -> list[tuple[int, bytes]]:
+        """The rows that have a room, each with the room's key."""
+        rows = self.room.nonzero()[0].tolist()
+        return [(row, room_key(int(self.room[row]))) for row in rows]
 
     def rows_of(self, trace_id: bytes) -> list[int]:
         """The rows of one trace."""
@@ -70,6 +104,9 @@ class LegTable:
         return Leg(
             trace_id=self.trace_id(row),
             span_id=self.span_id(row),
+            parent_id=self.parent_id(row),
+            room=int(self.room[row]),
+            streamed=STREAMED[self.streamed[row]],
             kind=KINDS[self.kind[row]],
             labels=labels[int(self.series_id[row])],
             start_at_ns=int(self.start_at_ns[row]),
@@ -90,36 +127,41 @@ class LegTable:
     def take(self, rows: Integers) -> LegTable:
         """These rows, in this order."""
         chosen = rows.tolist()
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _ARRAYS}
+        for name, size in IDS.items():
+            ids = getattr(self, name)
+            columns[name] = b"".join([ids[row * size : (row + 1) * size] for row in chosen])
         return LegTable(
-            trace_ids=b"".join([self.trace_id(row) for row in chosen]),
-            span_ids=b"".join([self.span_id(row) for row in chosen]),
-            series_id=self.series_id[rows],
-            kind=self.kind[rows],
-            outcome=self.outcome[rows],
-            start_at_ns=self.start_at_ns[rows],
-            end_at_ns=self.end_at_ns[rows],
             seconds={name: column[rows] for name, column in self.seconds.items()},
             tokens={name: column[rows] for name, column in self.tokens.items()},
             finish=[self.finish[row] for row in chosen],
+            **columns,
         )
+
+
+_ARRAYS = ("series_id", "kind", "outcome", "streamed", "room", "start_at_ns", "end_at_ns")
 
 
 def concat(tables: Sequence[LegTable]) -> LegTable:
     """All rows of all tables, in order."""
     if len(tables) == 1:
         return tables[0]
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(table, name) for table in tables]) for name in _ARRAYS
+    }
+    for name in IDS:
+        columns[name] = b"".join([getattr(table, name) for table in tables])
     return LegTable(
-        trace_ids=b"".join([table.trace_ids for table in tables]),
-        span_ids=b"".join([table.span_ids for table in tables]),
-        series_id=np.concatenate([table.series_id for table in tables]),
-        kind=np.concatenate([table.kind for table in tables]),
-        outcome=np.concatenate([table.outcome for table in tables]),
-        start_at_ns=np.concatenate([table.start_at_ns for table in tables]),
-        end_at_ns=np.concatenate([table.end_at_ns for table in tables]),
         seconds={name: np.concatenate([t.seconds[name] for t in tables]) for name in SECONDS},
         tokens={name: np.concatenate([t.tokens[name] for t in tables]) for name in TOKENS},
         finish=[reason for table in tables for reason in table.finish],
+        **columns,
     )
+
+
+def room_key(room: int) -> bytes:
+    """What stands for a room where a trace id may stand: legs of two traces that meet there."""
+    return _ROOM + room.to_bytes(8, "little", signed=True)
 
 
 def _known(value: np.float64) -> float | None:

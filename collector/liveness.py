@@ -1,7 +1,8 @@
-"""How fresh the data are: the newest of each replica, and up to where all of it has arrived."""
+"""How fresh the data are: newest and oldest of each replica, and up to where all of it has arrived."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from collector.query import Freshness, Replica, Selection, Window
@@ -16,7 +17,7 @@ __all__ = ["freshness", "label_values", "watermark_s"]
 _NS = 1_000_000_000
 _LIVE_S = 60
 _RECENT_S = 300
-_NEVER = (-1, None)
+_FINE_S = TIERS_S[1]
 _TELLING = ("up", "requests_running", "ttft", "e2e", "queue")
 """Among these is something that every source tells."""
 
@@ -24,15 +25,32 @@ _PLACE = ("service", "replica", "role", "pool", "engine", "model", "region", "zo
 
 
 @dataclass(slots=True)
+class _Told:
+    """What one series says in the window."""
+
+    newest_at_s: int
+    oldest_at_s: int
+    tier_s: int  # of the tile in which that was
+    up: bool | None
+
+
+@dataclass(slots=True)
 class _Seen:
-    """One replica: its newest data, what it last said of itself, what it is."""
+    """One replica: its newest and oldest data, what it last said of itself, what it is."""
 
     newest_at_s: int = 0
+    oldest_at_s: int | None = None
     up: tuple[int, bool] | None = None
     labels: dict[str, set[str]] = field(default_factory=dict)
+    sources: set[str] = field(default_factory=set)
 
-    def add(self, labels: Labels, at_s: int) -> None:
-        self.newest_at_s = max(self.newest_at_s, at_s)
+    def add(self, labels: Labels, told: _Told) -> None:
+        self.newest_at_s = max(self.newest_at_s, told.newest_at_s)
+        known_s = told.oldest_at_s if self.oldest_at_s is None else self.oldest_at_s
+        self.oldest_at_s = min(known_s, told.oldest_at_s)
+        if told.up is not None and (self.up is None or told.newest_at_s >= self.up[0]):
+            self.up = (told.newest_at_s, told.up)
+        self.sources.add(value_of(labels, "source"))
         for name in _PLACE:
             if value := value_of(labels, name):
                 self.labels.setdefault(name, set()).add(value)
@@ -46,6 +64,8 @@ class _Seen:
             labels=labels_of(told),
             last_seen_at_s=self.newest_at_s,
             up=None if self.up is None else self.up[1],
+            since_s=self.oldest_at_s,
+            sources=frozenset(self.sources - {""}),
         )
 
 
@@ -56,17 +76,18 @@ def freshness(snapshot: Snapshot, window: Window) -> list[Freshness]:
     }
     by_id = snapshot.labels.by_id
     for metric in _TELLING:
-        for series_id, (at_s, up) in _told(snapshot, metric, window).items():
+        for series_id, told in _told(snapshot, metric, window).items():
             labels = by_id[series_id]
             replicas = seen[value_of(labels, "service")]
-            each = replicas.setdefault(value_of(labels, "replica"), _Seen())
-            each.add(labels, at_s)
-            if up is not None and (each.up is None or at_s >= each.up[0]):
-                each.up = (at_s, up)
+            replicas.setdefault(value_of(labels, "replica"), _Seen()).add(labels, told)
     return [
         Freshness(
             service=service,
             newest_at_s=max((each.newest_at_s for each in replicas.values()), default=None),
+            since_s=min(
+                (each.oldest_at_s for each in replicas.values() if each.oldest_at_s is not None),
+                default=None,
+            ),
             replicas=[
                 each.replica()
                 for name, each in sorted(replicas.items())
@@ -78,22 +99,52 @@ def freshness(snapshot: Snapshot, window: Window) -> list[Freshness]:
     ]
 
 
-def _told(snapshot: Snapshot, metric: str, window: Window) -> dict[int, tuple[int, bool | None]]:
-    """By series the instant of the newest that was told, and whether it said that it is up."""
-    newest: dict[int, tuple[int, bool | None]] = {}
+def _told(snapshot: Snapshot, metric: str, window: Window) -> dict[int, _Told]:
+    """By series its newest and oldest, and whether it said that it is up."""
+    found: dict[int, _Told] = {}
     for part, coarsest_s in _by_age(window):
-        asked = Selection(window=part)
-        tiles = plan(snapshot, metric, asked, coarsest_s=coarsest_s, sift=False)
-        if METRICS[metric].kind is Kind.LATENCY:
-            for _, at_s, series_id in held(snapshot, tiles):
-                if at_s >= newest.get(series_id, _NEVER)[0]:
-                    newest[series_id] = (at_s, None)
-            continue
-        for _, (_, series_id, _, _, _, _, last, last_at_ns) in rows(snapshot, tiles):
-            at_s = last_at_ns // _NS
-            if at_s >= newest.get(series_id, _NEVER)[0]:
-                newest[series_id] = (at_s, last >= 1 if metric == "up" else None)
-    return newest
+        for tier_s, first_s, series_id, newest_s, up in _each(snapshot, metric, part, coarsest_s):
+            told = found.get(series_id)
+            if told is None:
+                found[series_id] = _Told(newest_s, first_s, tier_s, up)
+                continue
+            if newest_s >= told.newest_at_s:
+                told.newest_at_s, told.up = newest_s, up
+            if first_s < told.oldest_at_s:
+                told.oldest_at_s, told.tier_s = first_s, tier_s
+    _refine(snapshot, metric, found)
+    for told in found.values():
+        told.oldest_at_s = max(told.oldest_at_s, window.since_s)
+    return found
+
+
+def _refine(snapshot: Snapshot, metric: str, found: Mapping[int, _Told]) -> None:
+    """When within a coarse tile those began that it is the oldest of."""
+    coarse = {(t.oldest_at_s, t.tier_s) for t in found.values() if t.tier_s > _FINE_S}
+    for at_s, tier_s in coarse:
+        inside = Window(since_s=at_s, until_s=at_s + tier_s)
+        first: dict[int, int] = {}
+        for _, first_s, series_id, _, _ in _each(snapshot, metric, inside, _FINE_S):
+            first[series_id] = min(first_s, first.get(series_id, first_s))
+        for series_id, first_s in first.items():
+            told = found.get(series_id)
+            if told is not None and (told.oldest_at_s, told.tier_s) == (at_s, tier_s):
+                told.oldest_at_s = first_s
+
+
+def _each(
+    snapshot: Snapshot, metric: str, part: Window, coarsest_s: int
+) -> Iterator[tuple[int, int, int, int, bool | None]]:
+    """Tier, start and series of each tile; the newest in it, and whether that said that it is up."""
+    asked = Selection(window=part)
+    tiles = plan(snapshot, metric, asked, coarsest_s=coarsest_s, sift=False)
+    if METRICS[metric].kind is Kind.LATENCY:
+        for tier_s, at_s, series_id in held(snapshot, tiles):
+            yield tier_s, at_s, series_id, at_s, None
+        return
+    is_up = metric == "up"
+    for tier_s, (at_s, series_id, _, _, _, _, last, last_ns) in rows(snapshot, tiles):
+        yield tier_s, at_s, series_id, last_ns // _NS, last >= 1 if is_up else None
 
 
 def _by_age(window: Window) -> list[tuple[Window, int]]:

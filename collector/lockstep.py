@@ -16,14 +16,23 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from collector.legs import SPAN_ID, TRACE_ID, Floats, Integers
+from collector.legs import IDS, SPAN_ID, TRACE_ID, Floats, Integers
 
 __all__ = ["Alike", "SpanBytes", "framed", "walk"]
 
 _PAD: Final = bytes(64)
-_FIELD = {"trace_id": 1, "span_id": 2, "name": 5, "kind": 6, "start": 7, "end": 8, "attribute": 9}
+_FIELD = {
+    "trace_id": 1,
+    "span_id": 2,
+    "parent": 4,
+    "name": 5,
+    "kind": 6,
+    "start": 7,
+    "end": 8,
+    "attribute": 9,
+}
 _STATUS, _FLAGS_TAG = 15, b"\x85\x01"  # field 16, fixed32: the only tag of two bytes
-_SKIPPED: Final = frozenset((3, 4, 11, 13))  # trace state, parent, events, links: by their length
+_SKIPPED: Final = frozenset((3, 11, 13))  # trace state, events, links: by their length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +56,7 @@ class Alike:
     kind: int = 0
     trace_ids: bytes = b""
     span_ids: bytes = b""
+    parent_ids: bytes = b""
     start_at_ns: NDArray[np.uint64] | None = None
     end_at_ns: NDArray[np.uint64] | None = None
     numbers: dict[bytes, Floats] = field(default_factory=dict)
@@ -213,7 +223,7 @@ class _Step:
             column = values if len(alive) == len(self.alive) else values[np.isin(alive, self.alive)]
             if isinstance(key, bytes):
                 alike.numbers[key] = column
-            elif key in ("trace_ids", "span_ids"):
+            elif key in IDS:
                 setattr(alike, str(key), column.tobytes())
             else:
                 setattr(alike, str(key), column)
@@ -241,6 +251,9 @@ def _field(step: _Step, alike: Alike, wanted: frozenset[bytes], same: frozenset[
         step.at = step.at + TRACE_ID
     elif number == _FIELD["span_id"] and step.literal(1)[0] == SPAN_ID:
         step.store("span_ids", step.gather(f"V{SPAN_ID}", SPAN_ID))
+        step.at = step.at + SPAN_ID
+    elif number == _FIELD["parent"] and step.literal(1)[0] == SPAN_ID:
+        step.store("parent_ids", step.gather(f"V{SPAN_ID}", SPAN_ID))
         step.at = step.at + SPAN_ID
     elif number == _FIELD["name"] and step.leader(1)[0] < 0x80:
         alike.name = step.literal(1 + step.leader(1)[0])[1:]

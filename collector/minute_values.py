@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from collector.legs import KINDS, Floats, Integers, LegTable, concat
 from collector.observing import joined_only, observe
-from collector.request_rows import JOIN_S, SegmentKey, Segments
+from collector.segment_cache import SegmentKey, Segments, join_window_ns, together
 from collector.snapshot import Snapshot
 from domain.labels import Labels
+from domain.leg import LegKind
 from domain.metric import METRICS
-from domain.request import LegKind
 
 __all__ = ["MinuteValues"]
 
@@ -42,7 +42,7 @@ class MinuteValues:
 
     def of(self, snapshot: Snapshot, metric: str, at_s: int) -> tuple[Integers, Floats]:
         """Series and seconds of each value of a metric in the minute that begins at `at_s`."""
-        since_ns, near_ns = at_s * _NS, JOIN_S * _NS
+        since_ns, near_ns = at_s * _NS, join_window_ns(snapshot)
         keys = self.segments.keys(snapshot, since_ns - near_ns, since_ns + _MINUTE_NS + near_ns)
         with self._lock:
             known, values = self._known.get(at_s, ([], {}))
@@ -78,7 +78,7 @@ class _Sink:
 
 
 def _values(snapshot: Snapshot, tables: list[LegTable], since_ns: int) -> Values:
-    near_ns = JOIN_S * _NS
+    near_ns = join_window_ns(snapshot)
     near = _between(tables, since_ns - near_ns, since_ns + _MINUTE_NS + near_ns)
     sink = _Sink()
     if near is not None:
@@ -108,12 +108,10 @@ def _joined(
     sink: _Sink,
 ) -> None:
     """What legs of one trace tell together, in this minute."""
-    traces = near.traces()
-    asked = {traces[row] for row in inside.nonzero()[0].tolist()}
-    rows: defaultdict[bytes, list[int]] = defaultdict(list)
-    for row, trace in enumerate(traces):
-        if trace in asked:
-            rows[trace].append(row)
+    place = together(near)
+    rows: defaultdict[int, list[int]] = defaultdict(list)
+    for row in np.isin(place, place[inside]).nonzero()[0].tolist():
+        rows[int(place[row])].append(row)
     number = {own: series_id for series_id, own in labels.items()}
     for of_trace in rows.values():
         if len(of_trace) < 2 or not np.isin(near.kind[of_trace], _ENGINES).any():

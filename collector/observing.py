@@ -7,30 +7,38 @@ nothing. Both are counted.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collector.legs import KINDS, OUTCOMES, Floats, Integers, LegTable
 from domain.labels import Labels
+from domain.leg import CLOCK_TOLERANCE_S, Leg, LegKind, Outcome
 from domain.metric import METRICS
-from domain.request import CLOCK_TOLERANCE_S, Leg, LegKind, Observation, Outcome, observations
+from domain.telling import Observation, Told, tell
 
-__all__ = ["FAILED_IN", "Sink", "joined_only", "observe", "observe_joined"]
+__all__ = ["FAILED_IN", "Sink", "joined_only", "observe", "observe_joined", "told_together"]
 
 FAILED_IN = ("ttft", "tpot", "e2e", "itl_max")
 """The metrics by which requests are judged: a failed one is in each one's denominator."""
 
-_CLIENT, _SERVER, _PREFILL, _DECODE = (
+_CLIENT, _SERVER, _PREFILL, _DECODE, _FRONTEND = (
     1 << KINDS.index(kind)
-    for kind in (LegKind.CLIENT, LegKind.SERVER, LegKind.PREFILL, LegKind.DECODE)
+    for kind in (
+        LegKind.CLIENT,
+        LegKind.SERVER,
+        LegKind.PREFILL,
+        LegKind.DECODE,
+        LegKind.FRONTEND,
+    )
 )
+_OUTER = _CLIENT | _FRONTEND
 _TOLD_BY = {
-    "ttft": _CLIENT | _SERVER,
-    "e2e": _CLIENT | _SERVER,
-    "tpot": _CLIENT | _SERVER | _DECODE,
-    "itl_max": _CLIENT | _SERVER,
+    "ttft": _OUTER | _SERVER,
+    "e2e": _OUTER | _SERVER,
+    "tpot": _OUTER | _SERVER | _DECODE,
+    "itl_max": _OUTER | _SERVER,
     "queue": _SERVER | _PREFILL | _DECODE,
     "prefill": _SERVER | _PREFILL,
     "decode": _SERVER | _DECODE,
@@ -42,7 +50,7 @@ _COUNTERS = {
     OUTCOMES.index(Outcome.REJECTED): "requests_rejected",
 }
 _NUMBER = {name: metric.number for name, metric in METRICS.items()}
-_SILENT = dict.fromkeys(("ttft_s", "e2e_s", "queue_s", "prefill_s", "decode_s", "itl_max_s"))
+_HALVES = np.array([kind in (LegKind.PREFILL, LegKind.DECODE) for kind in KINDS])
 
 
 class Sink(Protocol):
@@ -60,9 +68,11 @@ class Sink(Protocol):
 def observe(table: LegTable, gaps: Mapping[int, Floats], tiles: Sink) -> None:
     """Each leg's own values, and how it ended."""
     fine = table.outcome == OUTCOMES.index(Outcome.OK)
+    # why: a handler's frontend says whether its request ended well (`domain.leg.Leg.is_handler`)
+    tells_alone = fine & ~_handlers(table)
     kind_bit = np.left_shift(1, table.kind.astype(np.int64))
     for metric, values_s in _columns(table).items():
-        told = fine & ((kind_bit & _TOLD_BY[metric]) != 0) & ~np.isnan(values_s)
+        told = tells_alone & ((kind_bit & _TOLD_BY[metric]) != 0) & ~np.isnan(values_s)
         if told.all():
             tiles.add_values(_NUMBER[metric], table.end_at_ns, table.series_id, values_s)
         elif told.any():
@@ -76,6 +86,13 @@ def observe(table: LegTable, gaps: Mapping[int, Floats], tiles: Sink) -> None:
             tiles.add_values(_NUMBER["itl"], at_ns, series_id, gaps_s)
     for row in (~fine).nonzero()[0].tolist():
         _count(table, row, tiles)
+
+
+def _handlers(table: LegTable) -> NDArray[np.bool_]:
+    handlers: NDArray[np.bool_] = _HALVES[table.kind]
+    if handlers.any():
+        handlers &= np.isnan(table.seconds["e2e_s"]) & np.isnan(table.seconds["ttft_s"])
+    return handlers
 
 
 def _columns(table: LegTable) -> dict[str, Floats]:
@@ -109,10 +126,13 @@ def observe_joined(
     joined: Sequence[tuple[Sequence[Leg], Sequence[Leg]]],
     series_ids: Mapping[Labels, int],
     tiles: Sink,
+    counts: Counter[str],
 ) -> None:
     """What more legs of a trace tell than the ones before did; never takes anything back."""
     for before, legs in joined:
-        for told, times in (joined_only(legs) - joined_only(before)).items():
+        was, now = told_together(before), told_together(legs)
+        counts.update(now.doubts - was.doubts)
+        for told, times in (Counter(now.values) - Counter(was.values)).items():
             tiles.add_values(
                 _NUMBER[told.metric],
                 np.full(times, told.at_ns, np.int64),
@@ -123,10 +143,15 @@ def observe_joined(
 
 def joined_only(legs: Sequence[Leg]) -> Counter[Observation]:
     """What legs of one trace tell together and none alone, cut short ones left out."""
+    return Counter(told_together(legs).values)
+
+
+def told_together(legs: Sequence[Leg]) -> Told:
+    """The same, with what is in doubt."""
     if len(legs) < 2:
-        return Counter()
-    heard = [leg if leg.outcome is Outcome.OK else replace(leg, **_SILENT) for leg in legs]  # type: ignore[arg-type]  # every field of _SILENT may be None
-    together = Counter(observations(heard))
-    for leg in heard:
-        together -= Counter(observations([leg]))
-    return together
+        return Told()
+    told = tell(legs)
+    together = Counter(told.values)
+    for leg in legs:
+        together -= Counter(tell([leg]).values)
+    return Told(list(together.elements()), told.doubts)

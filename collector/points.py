@@ -28,7 +28,7 @@ from sqlalchemy import Connection
 from collector.coverage import Coverage
 from collector.cumulative import Cumulative, Grown, Reading
 from collector.histograms import MOST_VALUES, Explicit, Exponential, Refused, explicit, exponential
-from collector.semantics import LONGEST_S, METRIC_NAMES, labels_in, text_in
+from collector.semantics import CHAT, LONGEST_S, METRIC_NAMES, OPERATION, labels_in, text_in
 from collector.series import SeriesIds, key_of
 from collector.span_columns import Times
 from collector.tiles import Tiles
@@ -157,7 +157,9 @@ class PointReader:
 
     def _point(self, context: _Context, point: _Point, add: _Add) -> None:
         refused = context.export.into.refused
-        if point.flags & _NO_VALUE:
+        if any(a.key == OPERATION and text_in(a.value) not in CHAT for a in point.attributes):
+            context.export.into.counts["ignored_points_total"] += 1
+        elif point.flags & _NO_VALUE:
             refused["it has no value"] += 1
         elif reason := _untimely(point, context.export.times):
             refused[reason] += 1

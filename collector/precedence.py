@@ -21,11 +21,16 @@ _RANK = {source: rank for rank, source in enumerate(SOURCES)}
 Tile = tuple[int, int, int]  # tier_s, at_s, series_id
 
 
-def contested(labels: Mapping[int, Labels]) -> dict[int, tuple[str, int]]:
-    """Service and rank of source (0 the best) of those series whose service has several sources."""
+def contested(labels: Mapping[int, Labels], *, apart: bool = False) -> dict[int, tuple[str, int]]:
+    """Service and rank of source (0 the best) of those series whose service has several sources.
+
+    `apart`: the question looks behind the frontend, at the replicas that did the work: what the
+    frontend saw of the same requests stands beside them, and hides nothing.
+    """
     place = {
         number: (value_of(own, "service"), _RANK.get(value_of(own, "source"), len(SOURCES)))
         for number, own in labels.items()
+        if not (apart and value_of(own, "source") == "frontend")
     }
     ranks: dict[str, set[int]] = {}
     for service, rank in place.values():

@@ -8,11 +8,13 @@ Of several sources that measured the same service at the same time one answers, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from fractions import Fraction
 from typing import Protocol
 
+from domain.condition import Condition, ConditionKind
 from domain.distribution import Distribution
 from domain.labels import Labels
 from domain.objective import Indicator
@@ -31,6 +33,7 @@ __all__ = [
     "Series",
     "StageShare",
     "Stages",
+    "Unmeasured",
     "Window",
 ]
 
@@ -90,28 +93,58 @@ class NumberPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """One group of a gauge or counter query. Steps without readings are absent."""
+    """One group of a gauge or counter query. Steps without readings are absent.
+
+    `weighted_by`: the gauge by which a ratio is averaged over replicas; empty for a plain mean.
+    """
 
     labels: Labels
     points: Sequence[NumberPoint]
+    weighted_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """Requests in and out. None where nobody counts it. `unfinished` = started - finished."""
+    """Requests in and out of a window. None where nobody counts it; that is not zero.
+
+    `started` counts first tokens: answers begun. `in_flight_before`: what ran when the window
+    began, of which some had begun before and may have ended in it.
+    """
 
     started: int | None
     finished: int | None
-    failed: int
-    cancelled: int
-    rejected: int
+    failed: int | None
+    cancelled: int | None
+    rejected: int | None
+    in_flight_before: int | None = None
 
     @property
-    def unfinished(self) -> int | None:
-        """Still running, or given up without a word: survivors' percentiles leave these out."""
+    def unfinished_low(self) -> int | None:
+        """Answers begun and not ended, at least: still running, or given up without a word.
+
+        Survivors' percentiles leave these out. Never below zero: what began before the window and
+        ended in it is no debt.
+        """
         if self.started is None or self.finished is None:
             return None
-        return self.started - self.finished
+        return max(self.started - self.finished, 0)
+
+    @property
+    def unfinished_high(self) -> int | None:
+        """The same at most; None where it is not known what ran when the window began."""
+        if self.started is None or self.finished is None or self.in_flight_before is None:
+            return None
+        low = max(self.started - self.finished, 0)
+        return max(self.in_flight_before + self.started - self.finished, low)
+
+
+class Unmeasured(StrEnum):
+    """Why nobody measured a stage."""
+
+    NOT_REPORTED = "the engine does not report it"
+    NO_CLIENT = "no client sends spans"
+    NO_SPANS = "no spans, and pages cannot tell it"
+    NOT_TOLD = "nobody tells it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +162,10 @@ class StageShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stages:
-    """Where a group's requests spend their time. `missing` stages were measured by nobody."""
+    """Where a group's requests spend their time.
+
+    `missing` stages were measured by nobody; `reasons` say why not, for each of them.
+    """
 
     labels: Labels
     window: Window
@@ -138,24 +174,34 @@ class Stages:
     stages: Sequence[StageShare]
     missing: tuple[Stage, ...]
     flow: Flow
+    reasons: Mapping[Stage, Unmeasured] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """One replica, and what it last said of itself. `up` is None where nobody asks."""
+    """One replica, and what it last said of itself. `up` is None where nobody asks.
+
+    `since_s`: the oldest of its data in the window. `sources`: who told of it.
+    """
 
     labels: Labels
     last_seen_at_s: int
     up: bool | None
+    since_s: int | None = None
+    sources: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """How old the newest value of a service is, and how much of it is watched."""
+    """How old the newest value of a service is, and how much of it is watched.
+
+    `since_s`: the oldest of its data in the window; before that nobody watched.
+    """
 
     service: str
     newest_at_s: int | None
     replicas: Sequence[Replica]
+    since_s: int | None = None
 
 
 class Reader(Protocol):
@@ -203,6 +249,21 @@ class Reader(Protocol):
 
     def freshness(self, window: Window) -> Sequence[Freshness]:
         """How old each service's newest data are."""
+        ...
+
+    def conditions(
+        self,
+        at_s: int,
+        *,
+        where: Labels = (),
+        kinds: Collection[ConditionKind] = tuple(ConditionKind),
+        over_within_s: int = 120,
+    ) -> Sequence[Condition]:
+        """What is wrong with the engines themselves at an instant whose finest tiles are kept.
+
+        Of the quarter of an hour before it. Worst first; what was over within `over_within_s` comes
+        last. A condition that nobody confirms any more is told too, and says so.
+        """
         ...
 
     def watermark_s(self) -> int | None:

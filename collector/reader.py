@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import overload
 
-from collector import breakdown, liveness, readings, request_rows, slices
+from collector import breakdown, conditions, liveness, readings, request_rows, slices
 from collector.cover import Piece
 from collector.edges import decided_around
 from collector.minute_values import MinuteValues
 from collector.query import Freshness, Numbers, Point, Selection, Series, Stages, Window
-from collector.request_rows import Segments
+from collector.segment_cache import Segments
 from collector.snapshot import Snapshots
 from collector.store import Store
 from collector.tile_rows import Gathered, gather, plan
+from domain.condition import Condition, ConditionKind
 from domain.errors import InputError
 from domain.labels import Labels, value_of
 from domain.metric import COUNTERS, GAUGES, LATENCIES
@@ -27,6 +28,8 @@ from domain.request import Request
 from domain.slice import Slice
 
 __all__ = ["StoreReader"]
+
+_SETTLED_S, _LOOKED_AT_S = 120, 600  # requests of which a span is missing: of these ten minutes
 
 
 class StoreReader:
@@ -48,7 +51,8 @@ class StoreReader:
         _check(metric, LATENCIES)
         with self._snapshots.open() as snapshot:
             asked = plan(snapshot, metric, selection)
-            names, group_of = readings.groups(asked.series, selection.by)
+            grouping = snapshot.labels.grouping(selection.where, selection.by)
+            names, group_of = grouping.names, grouping.group_of
             found, seen = gather(snapshot, asked, group_of)
             sources: defaultdict[int, set[str]] = defaultdict(set)
             for number in seen:
@@ -86,7 +90,8 @@ class StoreReader:
 
     def request(self, trace_id: bytes) -> Request | None:
         with self._snapshots.open() as snapshot:
-            return request_rows.of_trace(snapshot, self._segments, trace_id)
+            found = request_rows.of_trace(snapshot, self._segments, trace_id)
+            return found[0] if found else None
 
     def slices(self, indicator: Indicator, window: Window) -> list[Slice]:
         with self._snapshots.open() as snapshot:
@@ -107,6 +112,19 @@ class StoreReader:
         with self._snapshots.open() as snapshot:
             return liveness.freshness(snapshot, window)
 
+    def conditions(
+        self,
+        at_s: int,
+        *,
+        where: Labels = (),
+        kinds: Collection[ConditionKind] = tuple(ConditionKind),
+        over_within_s: int = 120,
+    ) -> list[Condition]:
+        with self._snapshots.open() as snapshot:
+            return conditions.conditions(
+                snapshot, at_s=at_s, where=where, kinds=kinds, over_within_s=over_within_s
+            )
+
     def watermark_s(self) -> int | None:
         with self._snapshots.open() as snapshot:
             return liveness.watermark_s(snapshot, now_s=self._now())
@@ -122,6 +140,11 @@ class StoreReader:
             ):
                 ((count,),) = snapshot.rows(f"SELECT count(*) FROM {table}")  # noqa: S608 - ours
                 found[name] = float(count)
+            until_s = int(self._now()) - _SETTLED_S
+            window = Window(since_s=until_s - _LOOKED_AT_S, until_s=until_s)
+            found["incomplete_requests"] = float(
+                request_rows.incomplete(snapshot, self._segments, window)
+            )
             return found
 
     def export(self, window: Window, *, where: Labels = ()) -> Iterator[Request]:

@@ -5,11 +5,11 @@ import hashlib
 import hmac
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
@@ -27,6 +27,8 @@ __all__ = ["Arrival", "Reception"]
 _STORE_RETRY_S = 10.0
 _JSON_BURDEN = 4  # decoding JSON takes several times the memory of protobuf
 _LARGE_BYTES = 4 * 1024 * 1024
+
+_Digested = TypeVar("_Digested")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ class Reception:
         try:
             yield
         except Refusal as refusal:
-            self._refused(arrival, refusal)
+            self.refused(arrival, refusal)
             raise
         finally:
             in_flight.dec()
@@ -106,6 +108,20 @@ class Reception:
         return await loop.run_in_executor(
             self._threads, self._kept, signal, body, arrival, gzip, json
         )
+
+    async def work(
+        self, body: bytes, arrival: Arrival, digest: Callable[[bytes], _Digested]
+    ) -> _Digested:
+        """What `digest` makes of a body that is no OTLP, on a thread of ours."""
+        self._metrics.received_bytes.labels(self._protocol, arrival.signal).inc(len(body))
+        loop = asyncio.get_running_loop()
+        with_care = self._large if len(body) > _LARGE_BYTES else nullcontext()
+
+        def digested() -> _Digested:
+            with with_care:
+                return digest(body)
+
+        return await loop.run_in_executor(self._threads, digested)
 
     def close(self) -> None:
         """Wait for what is being kept."""
@@ -175,7 +191,7 @@ class Reception:
                 where=arrival.where,
                 remedy="The others are kept; mend what is named and do not send these again.",
             )
-            self._refused(arrival, partial)
+            self.refused(arrival, partial)
         elif outcome.message:
             self._say(
                 arrival,
@@ -187,7 +203,8 @@ class Reception:
                 ),
             )
 
-    def _refused(self, arrival: Arrival, refusal: Refusal) -> None:
+    def refused(self, arrival: Arrival, refusal: Refusal) -> None:
+        """Count and log what was not taken, or not all of it."""
         refused = self._metrics.refused.labels(self._protocol, arrival.signal, refusal.reason)
         refused.inc()
         self._say(arrival, refusal)

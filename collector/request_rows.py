@@ -1,36 +1,36 @@
 """Requests as they are kept: legs read from segments, joined by trace.
 
-Legs of one request end within `JOIN_S` of each other; a chunk of requests is read with that much
-around it. Decoded segments are remembered, since the newest are asked for again and again.
+Legs of one request end within the store's join window of each other; a chunk of requests is read
+with that much around it. Which are incomplete is told, and those are not ranked.
 """
 
 from __future__ import annotations
 
 import heapq
-import threading
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collector import segment
-from collector.legs import KINDS, LegTable, concat
+from collector.legs import KINDS, LegTable
 from collector.query import Window
+from collector.segment_cache import Segments, join_window_ns, together
 from collector.snapshot import Snapshot
 from domain.errors import InputError
-from domain.labels import Labels
-from domain.request import Leg, LegKind, Request, join
+from domain.labels import Labels, matches
+from domain.leg import SLICES, Leg, LegKind
+from domain.request import Request, requests_of
 
-__all__ = ["JOIN_S", "ORDERS", "Segments", "newest", "of_trace", "slowest", "streamed"]
+__all__ = ["ORDERS", "incomplete", "newest", "of_trace", "slowest", "streamed"]
 
-JOIN_S = 120
 _HOUR_NS = 3_600_000_000_000
 _NS = 1_000_000_000
 _CHUNK_NS = 300 * _NS
-_HALVES = (KINDS.index(LegKind.PREFILL), KINDS.index(LegKind.DECODE))
+_WHOLE = (KINDS.index(LegKind.CLIENT), KINDS.index(LegKind.SERVER))
+_SILENT = [KINDS.index(kind) for kind in (LegKind.LINK, *SLICES)]
+_HALVES = [KINDS.index(LegKind.PREFILL), KINDS.index(LegKind.DECODE)]
 
 ORDERS = {
     name: f"{name}_s"
@@ -51,68 +51,28 @@ ORDERS = {
 }
 """What requests can be ordered by, and the field of a request that says it."""
 
-SegmentKey = tuple[int, int, int, int, int]  # id, n, first and last end, bytes
 
-
-@dataclass(slots=True)
-class Segments:
-    """The decoded segments last read, up to `most_legs` legs in all."""
-
-    most_legs: int = 250_000
-    _tables: OrderedDict[SegmentKey, LegTable] = field(default_factory=OrderedDict)
-    _held: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def keys(self, snapshot: Snapshot, since_ns: int, until_ns: int) -> list[SegmentKey]:
-        """The segments that may hold legs which ended in [since, until)."""
-        rows = snapshot.rows(
-            "SELECT id, n, first_end_at_ns, last_end_at_ns, length(columns) FROM segment"
-            " WHERE last_end_at_ns >= ? AND last_end_at_ns < ? AND first_end_at_ns < ?"
-            " ORDER BY last_end_at_ns, id",
-            (since_ns, until_ns + _HOUR_NS, until_ns),
-        )
-        return [(each[0], each[1], each[2], each[3], each[4]) for each in rows]
-
-    def tables(self, snapshot: Snapshot, keys: Sequence[SegmentKey]) -> list[LegTable]:
-        """Those segments, decoded."""
-        return [self._table(snapshot, key) for key in keys]
-
-    def _table(self, snapshot: Snapshot, key: SegmentKey) -> LegTable:
-        with self._lock:
-            known = self._tables.get(key)
-            if known is not None:
-                self._tables.move_to_end(key)
-                return known
-        (blob,) = snapshot.rows("SELECT columns FROM segment WHERE id = ?", key[:1])[0]
-        table = segment.decode(blob)
-        with self._lock:
-            if key not in self._tables:
-                self._tables[key] = table
-                self._held += len(table)
-            while self._held > self.most_legs and len(self._tables) > 1:
-                self._held -= len(self._tables.popitem(last=False)[1])
-        return table
-
-    def legs(self, snapshot: Snapshot, since_ns: int, until_ns: int) -> LegTable | None:
-        """The legs that ended in [since, until); None where there are none."""
-        found = []
-        for table in self.tables(snapshot, self.keys(snapshot, since_ns, until_ns)):
-            inside = (table.end_at_ns >= since_ns) & (table.end_at_ns < until_ns)
-            if inside.all():
-                found.append(table)
-            elif inside.any():
-                found.append(table.take(inside.nonzero()[0]))
-        return concat(found) if found else None
-
-
-def of_trace(snapshot: Snapshot, segments: Segments, trace_id: bytes) -> Request | None:
-    """The request of one trace, wherever its legs are."""
+def of_trace(snapshot: Snapshot, segments: Segments, trace_id: bytes) -> list[Request]:
+    """The requests of one trace, wherever its legs are, the first one first."""
     legs: list[Leg] = []
-    pattern = "SELECT id, n, first_end_at_ns, last_end_at_ns, length(columns) FROM segment"
-    for row in snapshot.rows(pattern + " WHERE instr(columns, ?) > 0", (trace_id,)):
-        table = segments.tables(snapshot, [(row[0], row[1], row[2], row[3], row[4])])[0]
-        legs += [table.leg(at, snapshot.labels.by_id) for at in table.rows_of(trace_id)]
-    return join(legs) if legs else None
+    labels = snapshot.labels.by_id
+    for key in segments.holding(snapshot, trace_id):
+        table = segments.tables(snapshot, [key])[0]
+        legs += [table.leg(at, labels) for at in table.rows_of(trace_id)]
+    if any(leg.room for leg in legs):
+        near_ns = join_window_ns(snapshot)
+        ends = [leg.end_at_ns for leg in legs]
+        near = segments.legs(snapshot, min(ends) - near_ns, max(ends) + near_ns + 1)
+        if near is not None:
+            place = together(near)
+            rows = np.isin(place, place[near.rows_of(trace_id)]).nonzero()[0].tolist()
+            beside = [near.leg(row, labels) for row in rows]
+            legs += [leg for leg in beside if leg.trace_id != trace_id]
+    return [
+        request
+        for request, group in requests_of(legs)
+        if any(leg.trace_id == trace_id for leg in group)
+    ]
 
 
 def newest(
@@ -128,6 +88,15 @@ def newest(
     return found[:limit]
 
 
+def incomplete(snapshot: Snapshot, segments: Segments, window: Window) -> int:
+    """How many requests of the window lack the span of somebody who surely saw them."""
+    return sum(
+        not request.complete
+        for chunk in _chunks(snapshot, window, newest_first=True)
+        for request in _requests(snapshot, segments, chunk, (), halves_only=True)
+    )
+
+
 def slowest(
     snapshot: Snapshot,
     segments: Segments,
@@ -137,7 +106,7 @@ def slowest(
     *,
     order: str,
 ) -> list[Request]:
-    """The requests with the largest value of one field; those without a value are left out."""
+    """The complete requests with the largest value of one field, of those that have one."""
     if order not in ORDERS:
         raise InputError(
             f"{order!r} orders no requests",
@@ -150,7 +119,7 @@ def slowest(
         above = _Above(order, top[0][0] if len(top) == limit else -1.0)
         for request in _requests(snapshot, segments, chunk, where, above=above):
             value_s = getattr(request, name)
-            if value_s is None:
+            if value_s is None or not request.complete:
                 continue
             entry = (value_s, request.trace_id, request)
             if len(top) < limit:
@@ -203,14 +172,12 @@ class _Above:
     order: str
     floor_s: float
 
-    def mask(self, table: LegTable, place: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
-        """Traces by place. What joining computes is not known before; a leg's own column is."""
+    def mask(self, table: LegTable, place: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Groups by place. What joining computes is not known before; a leg's own column is."""
         column = table.seconds.get(ORDERS[self.order].removeprefix("client_"))
         if column is None or self.floor_s < 0:
-            return np.ones(n, bool)
-        possible = np.zeros(n, bool)
-        possible[place[(column > self.floor_s) | np.isin(table.kind, _HALVES)]] = True
-        return possible
+            return np.ones(int(place.max()) + 1, bool)
+        return _some(place, (column > self.floor_s) | ~np.isin(table.kind, _WHOLE))
 
 
 def _requests(
@@ -221,30 +188,57 @@ def _requests(
     *,
     most: int | None = None,
     above: _Above | None = None,
+    halves_only: bool = False,
 ) -> Iterator[Request]:
-    """The requests that ended in a chunk, one of whose legs matches; the last `most` of them."""
-    near_ns = JOIN_S * _NS
+    """The requests that ended in a chunk, one of whose legs matches; the last `most` at least."""
+    near_ns = join_window_ns(snapshot)
     table = segments.legs(snapshot, chunk.since_ns - near_ns, chunk.until_ns + near_ns)
     if table is None:
         return
-    number: dict[bytes, int] = {}
-    place = np.array([number.setdefault(trace, len(number)) for trace in table.traces()])
-    end_ns = np.zeros(len(number), np.int64)
-    np.maximum.at(end_ns, place, table.end_at_ns)
-    wanted = np.zeros(len(number), bool)
-    wanted[place[np.isin(table.series_id, snapshot.labels.matching(where))]] = True
-    wanted &= (end_ns >= chunk.since_ns) & (end_ns < chunk.until_ns)
+    place = together(table)
+    end_ns = _ends(table, place, chunk)
+    wanted = end_ns > 0
+    wanted &= _some(place, np.isin(table.series_id, snapshot.labels.matching(where)))
     if above is not None:
-        wanted &= above.mask(table, place, len(number))
-    if most is not None and wanted.sum() > most:
-        wanted &= end_ns >= np.partition(end_ns[wanted], -most)[-most]
-    for rows in _grouped(place, wanted):
-        yield join([table.leg(row, snapshot.labels.by_id) for row in rows])
+        wanted &= above.mask(table, place)
+    if halves_only:
+        wanted &= ~_some(place, ~np.isin(table.kind, [*_HALVES, *_SILENT]))
+    found: list[int] = []
+    for rows in _grouped(place, wanted, end_ns):
+        last_ns = end_ns[place[rows[0]]]
+        if most is not None and len(found) >= most and last_ns < heapq.nlargest(most, found)[-1]:
+            return
+        for request, legs in requests_of([table.leg(row, snapshot.labels.by_id) for row in rows]):
+            inside = chunk.since_ns <= request.end_at_ns < chunk.until_ns
+            if inside and any(matches(leg.labels, where) for leg in legs):
+                found.append(request.end_at_ns)
+                yield request
 
 
-def _grouped(place: NDArray[np.int64], wanted: NDArray[np.bool_]) -> Iterator[list[int]]:
-    """The rows of each wanted trace."""
-    rows = np.argsort(place, kind="stable")
+def _some(place: NDArray[np.int64], legs: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The groups that have some of these legs."""
+    found = np.zeros(int(place.max()) + 1, bool)
+    found[place[legs]] = True
+    return found
+
+
+def _ends(table: LegTable, place: NDArray[np.int64], chunk: _Chunk) -> NDArray[np.int64]:
+    """The last end in the chunk of each group, 0 where it has none.
+
+    Any leg's: a request ends as one of its legs does, and a trace may hold several.
+    """
+    inside = (table.end_at_ns >= chunk.since_ns) & (table.end_at_ns < chunk.until_ns)
+    inside &= ~np.isin(table.kind, _SILENT)
+    end_ns = np.zeros(int(place.max()) + 1, np.int64)
+    np.maximum.at(end_ns, place[inside], table.end_at_ns[inside])
+    return end_ns
+
+
+def _grouped(
+    place: NDArray[np.int64], wanted: NDArray[np.bool_], end_ns: NDArray[np.int64]
+) -> Iterator[list[int]]:
+    """The rows of each wanted group, the one that ends last first."""
+    rows = np.lexsort((place, -end_ns[place]))
     rows = rows[wanted[place[rows]]]
     if not len(rows):
         return

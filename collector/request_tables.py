@@ -21,7 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from collector.legs import SPAN_ID, TRACE_ID
 from collector.semantics import GAPS
 from domain.errors import InputError
-from domain.request import Outcome
+from domain.leg import ALONE, Outcome
 
 __all__ = ["SUFFIXES", "rows_of", "span_of", "spans_of"]
 
@@ -38,6 +38,7 @@ _NAMES: Final[Mapping[str, Sequence[str]]] = {
     "output_tokens": ("completion_tokens", "output_tokens"),
     "finish": ("finish", "finish_reason"),
     "model": ("model",),
+    "streamed": ("stream", "streamed", "streaming"),
 }
 _CUT_OFF = 429, 500
 
@@ -102,6 +103,7 @@ def span_of(row: Mapping[str, Any], *, says_how_it_ended: bool) -> Span:
         ("stagewatch.outcome", outcome.value),
         ("gen_ai.response.finish_reasons", _first(row, "finish")),
         ("gen_ai.request.model", _first(row, "model")),
+        ("stagewatch.streamed", _streamed(row)),
     ):
         if text:
             span.attributes.add(key=name).value.string_value = str(text)
@@ -116,6 +118,7 @@ def _span(start_s: float, e2e_s: float | None, numbers: Mapping[str, float | Non
     span = Span(
         name="request",
         kind=Span.SPAN_KIND_CLIENT,
+        parent_span_id=ALONE,  # why: a row knows its trace, not the span that servers stand beneath
         start_time_unix_nano=start_at_ns,
         end_time_unix_nano=start_at_ns + round(max(e2e_s or 0.0, 0.0) * _SECOND_NS),
     )
@@ -141,6 +144,11 @@ def _outcome(row: Mapping[str, Any], *, says_how_it_ended: bool) -> Outcome:
     if says_how_it_ended and not _first(row, "finish"):
         return Outcome.FAILED
     return Outcome.OK
+
+
+def _streamed(row: Mapping[str, Any]) -> str | None:
+    told = _first(row, "streamed")
+    return None if told is None else str(str(told).lower() in ("true", "1")).lower()
 
 
 def _decode_s(row: Mapping[str, Any], start_s: float, ttft_s: float | None) -> float | None:

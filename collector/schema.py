@@ -1,4 +1,4 @@
-"""The tables of the telemetry store (SQLAlchemy Core), as they lie on disk. Version 1.
+"""The tables of the telemetry store (SQLAlchemy Core), as they lie on disk. Version 2.
 
 Tiles: one row per metric, tile start, series. `exact`, `low` and `high` are `collector.words`;
 values of exact sources stand in `exact` only, those of coarse ones in `low` and `high` only, so
@@ -45,7 +45,7 @@ __all__ = [
     "VERSION",
 ]
 
-VERSION = 1
+VERSION = 2
 TIERS_S = (10, 60, 3600, 86_400)
 METADATA = MetaData()
 

@@ -12,30 +12,33 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from collector.legs import SECONDS, TOKENS, LegTable
+from collector.legs import IDS, SECONDS, TOKENS, LegTable
 from domain.errors import StoreError
 
 __all__ = ["decode", "encode"]
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _RAW, _PACKED = 0, 1
 _HEAD = np.dtype("<u4")
 _FIXED: Final[tuple[tuple[str, np.dtype[Any]], ...]] = (
     ("series_id", np.dtype("<i4")),
     ("kind", np.dtype("u1")),
     ("outcome", np.dtype("u1")),
+    ("streamed", np.dtype("u1")),
+    ("room", np.dtype("<i8")),
     ("start_at_ns", np.dtype("<i8")),
     ("end_at_ns", np.dtype("<i8")),
     *((name, np.dtype("<f8")) for name in SECONDS),
     *((name, np.dtype("<i4")) for name in TOKENS),
 )
-_COLUMNS: Final = len(_FIXED) + 3  # and both ids, and the finish reasons
+_LOOSE: Final = len(IDS)
+_COLUMNS: Final = _LOOSE + len(_FIXED) + 1  # and the finish reasons
 _INT32_MAX: Final = 2**31 - 1
 
 
 def encode(table: LegTable, *, packed: bool = False) -> bytes:
     """The blob of these legs."""
-    columns = [table.trace_ids, table.span_ids]
+    columns = [getattr(table, name) for name in IDS]  # never packed: they are searched for
     for name, kind in _FIXED:
         column = _column(table, name)
         if name in TOKENS:
@@ -65,14 +68,15 @@ def decode(blob: bytes) -> LegTable:
         at += size
     found = {
         name: _unpack(part, kind, n) if packed else np.frombuffer(part, kind)
-        for (name, kind), part in zip(_FIXED, parts[2:-1], strict=True)
+        for (name, kind), part in zip(_FIXED, parts[_LOOSE:-1], strict=True)
     }
     return LegTable(
-        trace_ids=parts[0],
-        span_ids=parts[1],
+        **dict(zip(IDS, parts, strict=False)),
         series_id=found["series_id"].astype(np.int64),
         kind=found["kind"],
         outcome=found["outcome"],
+        streamed=found["streamed"],
+        room=found["room"],
         start_at_ns=found["start_at_ns"],
         end_at_ns=found["end_at_ns"],
         seconds={name: found[name] for name in SECONDS},

@@ -5,14 +5,19 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-__all__ = ["CollectorSettings", "TierRetention"]
+from collector.remote_write_settings import RemoteWriteSettings
+
+__all__ = ["JOIN_WINDOW_S", "CollectorSettings", "TierRetention"]
+
+JOIN_WINDOW_S = 420
+"""Two minutes of work on both sides, and clocks five minutes apart."""
 
 _HOUR_S = 3600
 _DAY_S = 24 * _HOUR_S
 _MIB = 1024 * 1024
 
 _Port = Annotated[int, Field(ge=0, le=65_535)]
-_Role = Literal["prefill", "decode", "both"]
+_Role = Literal["prefill", "decode", "both", "frontend"]
 
 
 class TierRetention(BaseModel):
@@ -105,9 +110,10 @@ class CollectorSettings(BaseModel):
         default=300, ge=0, description="A time stamp further ahead of our clock is refused (s)."
     )
     join_window_s: int = Field(
-        default=120,
+        default=JOIN_WINDOW_S,
         gt=0,
-        description="Client and server spans of one request are joined this long (s).",
+        le=_HOUR_S,
+        description="Spans of one request end at most this far apart, each by its own clock (s).",
     )
     requests_retention_s: int = Field(
         default=72 * _HOUR_S, ge=60, description="Single requests are kept this long (s)."
@@ -128,10 +134,13 @@ class CollectorSettings(BaseModel):
     )
     roles: Mapping[str, _Role] = Field(
         default={},
-        description="Role of the spans of a service that does not say: `prefill` or `decode`.",
+        description="Role of a service whose spans do not say: `prefill`, `decode`, `frontend`.",
     )
     services: Mapping[str, str] = Field(
         default={}, description="Services to rename: `vllm-prefill: chat` joins it with `chat`."
+    )
+    remote_write: RemoteWriteSettings = Field(
+        default=RemoteWriteSettings(), description="What Prometheus writes, and what it is called."
     )
 
     @model_validator(mode="after")

@@ -27,6 +27,7 @@ from domain.slice import MINUTE_S, Slice
 
 __all__ = ["minutes"]
 
+_ROOM_BYTES = 4 * 1024 * 1024
 _EXCLUDED = ("requests_cancelled", "requests_rejected")
 
 
@@ -41,11 +42,27 @@ class _Cut:
 
 @dataclass(slots=True)
 class _Minute:
+    """One minute counted. Sides of tiles wait, and are split together: there may be hundreds."""
+
     total: int = 0
     good_low: int = 0
     good_high: int = 0
     cut: int = 0  # exact values in the cell that the threshold cuts
     series: set[int] = field(default_factory=set)  # of those
+    exact: list[tuple[int, bytes]] = field(default_factory=list)
+    low: list[bytes] = field(default_factory=list)
+    high: list[bytes] = field(default_factory=list)
+
+    def settle(self, cut: _Cut) -> None:
+        """Split what waits."""
+        good, undecided = _split(b"".join(side for _, side in self.exact), cut)
+        self.good_low += good + _split(b"".join(self.high), cut)[0]
+        self.good_high += good + undecided + sum(_split(b"".join(self.low), cut))
+        self.cut += undecided
+        if undecided:
+            self.series |= {number for number, side in self.exact if _split(side, cut)[1]}
+        for waiting in (self.exact, self.low, self.high):
+            waiting.clear()
 
 
 def minutes(
@@ -103,26 +120,30 @@ def _counted(
         coarsest_s=MINUTE_S,
     )
     found: dict[int, _Minute] = {}
+    waiting = 0
     for tier_s, (at_s, series_id, n, failed, _, exact, low, high) in rows(snapshot, asked):
         if tier_s > MINUTE_S:
             continue
         minute = found.setdefault(at_s // MINUTE_S * MINUTE_S, _Minute())
         minute.total += n + failed
         if exact:
-            good, undecided = _split(exact, cut)
-            minute.good_low += good
-            minute.good_high += good + undecided
-            minute.cut += undecided
-            if undecided:
-                minute.series.add(series_id)
-        if low or high:
-            minute.good_low += _split(high, cut)[0]
-            minute.good_high += sum(_split(low, cut))
+            minute.exact.append((series_id, exact))
+        minute.low.append(low)
+        minute.high.append(high)
+        waiting += len(exact) + len(low) + len(high)
+        if waiting > _ROOM_BYTES:
+            waiting = 0
+            for each in found.values():
+                each.settle(cut)
+    for each in found.values():
+        each.settle(cut)
     return found
 
 
 def _split(side: bytes, cut: _Cut) -> tuple[int, int]:
     """How many values of one side are surely good, and how many lie in the cell that is cut."""
+    if not side:
+        return 0, 0
     word = np.frombuffer(side, "<u4")
     cell, count = word >> 20, word & ((1 << 20) - 1)
     good = int(count[cell <= cut.below].sum()) if cut.below >= 0 else 0

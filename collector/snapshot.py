@@ -25,13 +25,23 @@ from collector.precedence import contested
 from collector.schema import TIERS_S
 from collector.store import file_of
 from domain.errors import StoreError
-from domain.labels import Labels, matches
+from domain.labels import Labels, matches, project
 
-__all__ = ["SeriesLabels", "Snapshot", "Snapshots"]
+__all__ = ["Grouping", "SeriesLabels", "Snapshot", "Snapshots"]
 
 _BUSY_S = 5.0
 _CHUNK_ROWS = 256
 _MOST_QUESTIONS = 4096
+_MOST_GROUPINGS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The groups that some labels make of some series, in order, and the group of each series."""
+
+    names: Sequence[Labels]
+    group_of: Mapping[int, int]
+    members: Sequence[Sequence[int]]
 
 
 @dataclass(slots=True)
@@ -40,7 +50,10 @@ class SeriesLabels:
 
     by_id: dict[int, Labels] = field(default_factory=dict)
     _found: dict[Labels, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
-    _contested: dict[Labels, tuple[tuple[int, ...], Mapping[int, tuple[str, int]]]] = field(
+    _contested: dict[tuple[Labels, bool], tuple[tuple[int, ...], Mapping[int, tuple[str, int]]]] = (
+        field(default_factory=dict)
+    )
+    _groupings: dict[tuple[Labels, tuple[str, ...]], tuple[int, Grouping]] = field(
         default_factory=dict
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -71,17 +84,37 @@ class SeriesLabels:
                 self._found[where] = (len(self.by_id), found)
             return found
 
-    def contested(self, where: Labels) -> Mapping[int, tuple[str, int]]:
+    def grouping(self, where: Labels, by: tuple[str, ...]) -> Grouping:
+        """The groups of the series that match; made once for as long as there is no new series."""
+        found = self.matching(where)
+        with self._lock:
+            count, known = self._groupings.get((where, by), (-1, Grouping((), {}, ())))
+        if count != len(found):
+            projected = {number: project(self.by_id[number], by) for number in found}
+            names = sorted(set(projected.values()))
+            place = {labels: index for index, labels in enumerate(names)}
+            members: list[list[int]] = [[] for _ in names]
+            for number, own in projected.items():
+                members[place[own]].append(number)
+            group_of = {number: place[own] for number, own in projected.items()}
+            known = Grouping(names, group_of, members)
+            with self._lock:
+                if len(self._groupings) >= _MOST_GROUPINGS:
+                    self._groupings.clear()
+                self._groupings[where, by] = (len(found), known)
+        return known
+
+    def contested(self, where: Labels, *, apart: bool) -> Mapping[int, tuple[str, int]]:
         """Of these series, those whose service has several sources; judged once per set."""
         found = self.matching(where)
         with self._lock:
-            judged, places = self._contested.get(where, ((), {}))
+            judged, places = self._contested.get((where, apart), ((), {}))
         if judged != found:
-            places = contested({number: self.by_id[number] for number in found})
+            places = contested({number: self.by_id[number] for number in found}, apart=apart)
             with self._lock:
                 if len(self._contested) >= _MOST_QUESTIONS:
                     self._contested.clear()
-                self._contested[where] = (found, places)
+                self._contested[where, apart] = (found, places)
         return places
 
 

@@ -1,8 +1,9 @@
 """OTLP spans to columns of legs: the known attributes only, the rest of a bad span is kept.
 
-A stage that is negative, NaN, infinite or longer than 36 h becomes None and is counted; a span
-without ids or with impossible time stamps is refused with its reason. Spans of one shape are read
-together (`collector.lockstep`); only what is unusual costs one object per attribute.
+What a span is says `collector.span_names`. A stage that is negative, NaN, infinite or longer than
+36 h becomes None and is counted; a span without ids or with impossible time stamps is refused with
+its reason. Spans of one shape are read together (`collector.lockstep`); only what is unusual costs
+one object per attribute.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from collector.legs import (
     KINDS,
-    SECONDS,
     SPAN_ID,
     TRACE_ID,
     Floats,
@@ -29,12 +29,12 @@ from collector.legs import (
 )
 from collector.lockstep import Alike, SpanBytes, framed, walk
 from collector.semantics import (
-    ATTRIBUTE_LABELS,
     FINISH,
     GAPS,
     LONGEST_S,
-    NUMBERS,
     OUTCOME,
+    ROOM,
+    STREAMED,
     labels_in,
     number_in,
     text_in,
@@ -42,30 +42,34 @@ from collector.semantics import (
 from collector.series import SeriesIds
 from collector.span_columns import (
     ABSENT,
-    MOST_TOKENS,
     WIDTH,
     Rows,
     Times,
     columns_of,
-    finish_in,
-    outcome_in,
+    ending_in,
+    number_at,
     sound,
 )
+from collector.span_names import DECISIVE, SpanName, name_of
 from domain.labels import MAX_LABEL_LENGTH, labels_of
-from domain.request import LegKind
+from domain.leg import LegKind
 
 __all__ = ["SpanReader", "Spans"]
 
 _KIND = {kind: place for place, kind in enumerate(KINDS)}
 _BLANK: Final = [ABSENT] * WIDTH
-_REQUEST: Final = "llm_request"
+_NO_PARENT: Final = bytes(SPAN_ID)
 _LONGEST_NS: Final = int(LONGEST_S * 1e9)
-_TEXTS: Final = frozenset((*ATTRIBUTE_LABELS, *OUTCOME, *FINISH, GAPS))
-_WANTED: Final = frozenset(key.encode() for key in (*NUMBERS, GAPS))  # gaps are read one by one
-_SAME: Final = frozenset(key.encode() for key in (*ATTRIBUTE_LABELS, *OUTCOME, *FINISH))
-_SHAPES: Final = 8  # in one resource of one export; what is rarer is read one by one
+_SAME: Final = frozenset((*OUTCOME, *FINISH, *STREAMED, ROOM, *DECISIVE))
+_SHAPES: Final = 12  # in one resource of one export; what is rarer is read one by one
 _FEW: Final = 4
-_SOURCES: Final = {True: "client", False: "span"}
+_BY_ROLE: Final = {
+    "prefill": LegKind.PREFILL,
+    "decode": LegKind.DECODE,
+    "frontend": LegKind.FRONTEND,
+}
+_ROLES: Final = {kind: role for role, kind in _BY_ROLE.items()}
+_UNLABELLED: Final = frozenset((LegKind.CLIENT, LegKind.LINK))
 
 
 @dataclass(slots=True)
@@ -80,10 +84,26 @@ class Spans:
 
 @dataclass(slots=True)
 class _Origin:
-    """A resource: its labels, and the series its spans belong to by what they say themselves."""
+    """A resource: its labels, and the series its spans belong to by what they say themselves.
+
+    `process` is the service it names itself, whatever it is called here.
+    """
 
     labels: Mapping[str, str]
+    process: str
     series: dict[tuple[object, ...], tuple[int, int]] = field(default_factory=dict)
+
+
+class _Shape:
+    """What spans of one row of the table are read for; nothing where they are no legs."""
+
+    def __init__(self, row: SpanName | None) -> None:
+        self.row = row
+        texts = row.texts | _SAME if row else _SAME
+        # why gaps: they make a span unusual, so that it is read one by one
+        numbers = (*row.numbers, GAPS) if row else ()
+        self.same = frozenset(key.encode() for key in texts)
+        self.wanted = frozenset(key.encode() for key in numbers)
 
 
 @dataclass(slots=True)
@@ -107,6 +127,7 @@ class SpanReader:
         self._roles = roles
         self._services = services
         self._origins: dict[bytes, _Origin] = {}
+        self._shapes: dict[SpanName | None, _Shape] = {}
 
     def forget(self) -> None:
         """Series were renumbered."""
@@ -132,72 +153,79 @@ class SpanReader:
         for _ in range(_SHAPES):
             if len(rows) < _FEW:
                 break
-            alike = walk(body, spans, rows, wanted=_WANTED, same=_SAME)
+            shape = self._shape(body[spans.starts[rows[0]] : spans.ends[rows[0]]])
+            alike = walk(body, spans, rows, wanted=shape.wanted, same=shape.same)
             if not len(alike.rows) or alike.rows[0] != rows[0]:
                 alone.append(int(rows[0]))
                 rows = rows[1:]
             rows = rows[np.isin(rows, alike.rows, invert=True)]
-            alone.extend(self._take_alike(alike, origin, into))
+            alone.extend(self._take_alike(alike, shape.row, origin, into))
         return [*alone, *rows.tolist()]
 
-    def _take_alike(self, alike: Alike, origin: _Origin, into: _Reading) -> list[int]:
+    def _shape(self, body: bytes) -> _Shape:
+        span = Span.FromString(body)
+        told = {attribute.key: attribute.value for attribute in span.attributes}
+        row = name_of(span.name, span.kind, told)
+        return self._shapes.setdefault(row, _Shape(row))
+
+    def _take_alike(
+        self, alike: Alike, row: SpanName | None, origin: _Origin, into: _Reading
+    ) -> list[int]:
         """Columns of these spans; the rows of those with something impossible."""
-        client = alike.kind == Span.SPAN_KIND_CLIENT
+        if row is None:
+            into.counts["ignored_spans_total"] += len(alike.rows)
+            return []
         if not len(alike.rows):
             return []
-        if not client and alike.kind != Span.SPAN_KIND_SERVER:
-            into.counts["ignored_spans_total"] += len(alike.rows)
-            return []
-        if not alike.numbers and not alike.texts and (client or alike.name != _REQUEST.encode()):
-            into.counts["ignored_spans_total"] += len(alike.rows)
-            return []
         if not sound(alike, into.times).all():
-            return [int(row) for row in alike.rows]
+            return [int(place) for place in alike.rows]
         texts = [_attribute(key, rest) for key, rest in alike.texts.items()]
-        place = self._series(origin, texts, client=client, counts=into.counts)
-        into.tables.append(columns_of(alike, texts, place, into.counts))
+        place = self._series(origin, row, alike.name.decode(), texts, into.counts)
+        into.tables.append(columns_of(alike, row, ending_in(row, texts), place, into.counts))
         return []
 
     def _read_one(self, span: Span, origin: _Origin, into: _Reading) -> None:
-        if span.kind not in (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CLIENT):
+        told = {attribute.key: attribute.value for attribute in span.attributes}
+        row = name_of(span.name, span.kind, told)
+        if row is None:
             into.counts["ignored_spans_total"] += 1
         elif reason := _impossible(span, into.times):
             into.refused[reason] += 1
         else:
-            self._add(span, origin, into.rows, into.counts)
+            self._add(span, row, origin, into)
 
-    def _add(self, span: Span, origin: _Origin, rows: Rows, counts: Counter[str]) -> None:
-        numbers, texts, known, told = _BLANK.copy(), None, NUMBERS.get, False
+    def _add(self, span: Span, row: SpanName, origin: _Origin, into: _Reading) -> None:
+        numbers, texts, rows = _BLANK.copy(), list[KeyValue](), into.rows
+        start_at_ns, end_at_ns = span.start_time_unix_nano, span.end_time_unix_nano
+        if row.length is not None:
+            numbers[row.length] = (end_at_ns - start_at_ns) / 1e9
         for attribute in span.attributes:
-            place = known(attribute.key)
-            if place is not None:
-                value = number_in(attribute.value)
-                if value is None:
-                    continue
-                told = True
-                if 0.0 <= value <= (LONGEST_S if place < len(SECONDS) else MOST_TOKENS):
-                    numbers[place] = value
-                else:
-                    counts["rejected_values_total"] += 1
-            elif attribute.key in _TEXTS:
-                texts = texts or []
+            place = row.numbers.get(attribute.key)
+            if place is None:
                 texts.append(attribute)
-        client = span.kind == Span.SPAN_KIND_CLIENT
-        if not told and not texts and (client or span.name != _REQUEST):
-            counts["ignored_spans_total"] += 1
-            return
-        series_id, kind = self._series(origin, texts or (), client=client, counts=counts)
-        error = span.status.code == Status.STATUS_CODE_ERROR
-        if texts:
-            _take_texts(texts, rows)
-        rows.finish.append(finish_in(texts or ()))
+                continue
+            told = number_in(attribute.value)
+            value = None if told is None else number_at(place, told, row)
+            if value is not None:
+                numbers[place] = value
+            elif told is not None:
+                into.counts["rejected_values_total"] += 1
+        series_id, kind = self._series(origin, row, span.name, texts, into.counts)
+        for attribute in texts:
+            if attribute.key == GAPS and len(gaps := _gaps(attribute.value)):
+                rows.gaps[len(rows.trace_ids)] = gaps
+        rows.endings.append(
+            ending_in(row, texts, error=span.status.code == Status.STATUS_CODE_ERROR)
+        )
         rows.trace_ids.append(span.trace_id)
         rows.span_ids.append(span.span_id)
+        rows.parent_ids.append(
+            span.parent_span_id if len(span.parent_span_id) == SPAN_ID else _NO_PARENT
+        )
         rows.series_id.append(series_id)
         rows.kind.append(kind)
-        rows.outcome.append(outcome_in(texts or (), error=error))
-        rows.start_at_ns.append(span.start_time_unix_nano)
-        rows.end_at_ns.append(span.end_time_unix_nano)
+        rows.start_at_ns.append(start_at_ns)
+        rows.end_at_ns.append(end_at_ns)
         rows.numbers.append(numbers)
 
     def _origin(self, resource: bytes) -> _Origin:
@@ -206,46 +234,59 @@ class SpanReader:
         if origin is None:
             if len(self._origins) > 10_000:
                 self._origins.clear()
-            labels = {
-                "service": "unknown_service",
-                **labels_in(Resource.FromString(resource).attributes),
-            }
-            origin = self._origins[key] = _Origin(labels)
+            attributes = Resource.FromString(resource).attributes
+            labels = {"service": "unknown_service", **labels_in(attributes)}
+            named = (text_in(a.value) for a in attributes if a.key == "service.name")
+            process = next(named, "")[:MAX_LABEL_LENGTH]
+            origin = self._origins[key] = _Origin(labels, process)
         return origin
 
     def _series(
-        self, origin: _Origin, texts: Sequence[KeyValue], *, client: bool, counts: Counter[str]
+        self,
+        origin: _Origin,
+        row: SpanName,
+        name: str,
+        texts: Sequence[KeyValue],
+        counts: Counter[str],
     ) -> tuple[int, int]:
-        own = [
-            (a.key, text_in(a.value)[:MAX_LABEL_LENGTH]) for a in texts if a.key in ATTRIBUTE_LABELS
-        ]
-        key = (client, *own)
+        own = tuple(
+            (row.labels.get(a.key, ""), text_in(a.value)[:MAX_LABEL_LENGTH])
+            for a in texts
+            if a.key in row.labels or a.key == row.replica
+        )
+        role = row.role_in(name)
+        key = (row, role, own)
         found = origin.series.get(key)
         if found is None:
             if len(origin.series) > 10_000:
                 origin.series.clear()
-            found = origin.series[key] = self._resolve(origin, own, client=client, counts=counts)
+            found = origin.series[key] = self._resolve(origin, row, role, own, counts)
         return found
 
     def _resolve(
         self,
         origin: _Origin,
+        row: SpanName,
+        role: str,
         own: Sequence[tuple[str, str]],
-        *,
-        client: bool,
         counts: Counter[str],
     ) -> tuple[int, int]:
-        labels = dict(origin.labels)
-        labels.update((ATTRIBUTE_LABELS[key], text) for key, text in own if text)
+        labels = {**origin.labels, **{name: text for name, text in own if text and name}}
         service = labels["service"]
         renamed = labels["service"] = self._services.get(service, service)
-        role = labels.get("role") or self._roles.get(service) or self._roles.get(renamed)
-        kind = LegKind.CLIENT if client else LegKind.SERVER
-        if not client and role in ("prefill", "decode"):
-            kind = LegKind(role)
-        if role and not client:
-            labels["role"] = role
-        labels["source"] = _SOURCES[client]
+        if "replica" not in labels:
+            worker = next((text for name, text in own if not name), "")
+            labels["replica"] = worker if origin.process in ("", renamed) else origin.process
+        told = labels.get("role") or role or self._roles.get(service) or self._roles.get(renamed)
+        kind = row.leg or _BY_ROLE.get(told or "", LegKind.SERVER)
+        if kind is LegKind.CLIENT:
+            # why: who only tests must not pass for a user
+            labels["source"] = "probe" if labels.get("source") == "probe" else "client"
+        else:
+            labels["source"] = "span"
+            labels["role"] = (_ROLES.get(kind) if row.leg else told) or ""
+        if kind in _UNLABELLED:
+            labels["role"] = origin.labels.get("role", "")
         return self._ids.id_of(labels_of(labels), counts), _KIND[kind]
 
 
@@ -266,14 +307,6 @@ def _impossible(span: Span, times: Times) -> str | None:
     if end > times.newest_at_ns:
         return "it ends in the future"
     return "it is older than anything kept" if end < times.oldest_at_ns else "it lasts over 36 h"
-
-
-def _take_texts(texts: Sequence[KeyValue], rows: Rows) -> None:
-    for attribute in texts:
-        if attribute.key == GAPS:
-            gaps = _gaps(attribute.value)
-            if len(gaps):
-                rows.gaps[len(rows.trace_ids)] = gaps
 
 
 def _gaps(value: AnyValue) -> Floats:

@@ -49,7 +49,7 @@ def file_of(path: Path) -> Path:
 
 
 def open_store(path: Path, *, create: bool = True) -> Store:
-    """Open a store, or make it; refuses one that a newer Stagewatch wrote."""
+    """Open a store, or make it; refuses one that an older or newer Stagewatch wrote."""
     file = file_of(path)
     if not create and not file.exists():
         raise StoreError(
@@ -119,9 +119,12 @@ def _check_version(engine: Engine, file: Path) -> None:
         found = connection.execute(select(META.c.value).where(META.c.key == "version")).scalar()
         if found is None:
             connection.execute(META.insert().values(key="version", value=str(VERSION)))
-        elif not found.isdigit() or int(found) > VERSION:
+        elif found != str(VERSION):
+            newer = found.isdigit() and int(found) > VERSION
             raise StoreError(
-                f"it has version {found}, and this Stagewatch reads up to {VERSION}",
+                f"it has version {found}, and this Stagewatch reads {VERSION}",
                 where=str(file),
-                remedy="Update Stagewatch, or point `data_dir` at another folder.",
+                remedy="Update Stagewatch, or point `data_dir` at another folder."
+                if newer
+                else "Move it away: a new store is made in its place; import what is still needed.",
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -25,7 +25,7 @@ from domain.grid import Cells
 from domain.labels import Labels, value_of
 from domain.metric import METRICS, Kind
 
-__all__ = ["Gathered", "Plan", "gather", "held", "plan", "rows"]
+__all__ = ["Gathered", "Plan", "gather", "held", "plan", "rows", "totals"]
 
 _ROOM_ROWS = 32_768
 _FEW_ROWS = 64  # so that decoding works in the processor's cache
@@ -33,6 +33,9 @@ _LONG_BYTES = 64 * 1024
 _HISTOGRAM = "n, failed, sum_ns, exact, low, high"
 _NUMBER = "n, sum, low, high, last, last_at_ns"
 _NS = 1_000_000_000
+
+_INSIDE = frozenset(("replica", "pool", "role"))
+"""Asked for by these, what is behind a frontend does not give way to it."""
 
 _AT, _SERIES = itemgetter(0), itemgetter(1)
 
@@ -95,13 +98,15 @@ class Gathered:
 
     def distribution(self) -> Distribution:
         self.settle()
-        exact = self._cells(0)
         sum_s = None if self._sum_ns is None else self._sum_ns / _NS
         if not any(map(self._holds, (1, 2))):
+            exact = self._cells(0)
             return Distribution(exact, exact, exact=True, sum_s=sum_s)
-        return Distribution(
-            exact + self._cells(1), exact + self._cells(2), exact=False, sum_s=sum_s
-        )
+        low, high = self._cells(1), self._cells(2)
+        if self._holds(0):
+            exact = self._cells(0)
+            low, high = low + exact, high + exact
+        return Distribution(low, high, exact=False, sum_s=sum_s)
 
     def _holds(self, place: int) -> bool:
         return self._counts[place] is not None or any(self._blobs[place])
@@ -128,7 +133,12 @@ def plan(
     labels = snapshot.labels
     series = {number: labels.by_id[number] for number in labels.matching(asked.where)}
     judge = None
-    if sift and not value_of(asked.where, "source") and (places := labels.contested(asked.where)):
+    inside = not _INSIDE.isdisjoint(asked.by)
+    if (
+        sift
+        and not value_of(asked.where, "source")
+        and (places := labels.contested(asked.where, apart=inside))
+    ):
         judge = Precedence(places, _held_by_better(snapshot, metric, tiles, kept, places))
     return Plan(metric, steps, tiles, kept, series, judge)
 
@@ -138,6 +148,25 @@ def rows(snapshot: Snapshot, asked: Plan) -> Iterator[tuple[int, Row]]:
     for tier_s, chunk in _believed(snapshot, asked):
         for row in chunk:
             yield tier_s, row
+
+
+def totals(snapshot: Snapshot, asked: Plan) -> dict[int, float]:
+    """What each series of a counter grew by in all; added up by SQLite where nobody is sifted out."""
+    found: dict[int, float] = {}
+    if asked.judge is None and not _few(snapshot, asked.series):
+        number, wanted = METRICS[asked.metric].number, asked.series
+        for run in asked.tiles:
+            sql = (
+                f"SELECT series_id, sum(sum) FROM number_{run.tier_s}"  # noqa: S608 - names of ours
+                " WHERE metric = ? AND at_s >= ? AND at_s < ? GROUP BY series_id"
+            )
+            for series_id, grown in snapshot.rows(sql, (number, run.since_s, run.until_s)):
+                if series_id in wanted:
+                    found[series_id] = found.get(series_id, 0.0) + grown
+        return found
+    for _, (_, series_id, _, grown, *_) in rows(snapshot, asked):
+        found[series_id] = found.get(series_id, 0.0) + grown
+    return found
 
 
 def held(snapshot: Snapshot, asked: Plan) -> Iterator[Tile]:
@@ -276,6 +305,11 @@ def _held(
                 yield tier_s, at_s, series_id
 
 
+def _few(snapshot: Snapshot, series: Sized) -> bool:
+    """Whether a seek per tile and series is cheaper than a scan of all series."""
+    return 2 * len(series) <= len(snapshot.labels.by_id)
+
+
 def _fetch(
     snapshot: Snapshot,
     metric: str,
@@ -289,7 +323,7 @@ def _fetch(
         return
     number, name = METRICS[metric].number, _table(metric)
     asked = f"at_s, series_id{', ' if columns else ''}{columns}"
-    seek = 2 * len(wanted) <= len(snapshot.labels.by_id)
+    seek = _few(snapshot, wanted)
     by_tier: dict[int, list[int]] = {}
     for run in tiles:
         if seek:

@@ -9,16 +9,17 @@ from dash import html
 from dash.development.base_component import Component
 
 from collector.query import NumberPoint, Reader, Replica, Selection, Stages, Window
+from dashboard.flows import per_s, since_text, unfinished_text, watched
 from dashboard.measure import P50, P99
 from dashboard.parts import Cell, badge, link, name_text, quiet, stage_bar, table
-from dashboard.quantity import NOTHING, age, count, percent, quantile_text, rate
+from dashboard.quantity import NOTHING, age, count, percent, quantile_text, rate, rate_unit
 from dashboard.stages import compare, guilty_text
 from dashboard.theme import State
 from dashboard.url import View
 from dashboard.viewer import Viewer
 from domain.labels import value_of
 
-__all__ = ["Group", "breakdown", "worst_first"]
+__all__ = ["Group", "breakdown", "named_twice", "worst_first"]
 
 MOST_ROWS = 20
 MOST_COMPARED = 100
@@ -42,7 +43,7 @@ class Group:
     def badness(self) -> tuple[bool, float, int]:
         """Down first, then slow, then with much unfinished."""
         found = self.now.ttft.quantile(P99) if self.now is not None else None
-        unfinished = self.now.flow.unfinished if self.now is not None else None
+        unfinished = self.now.flow.unfinished_low if self.now is not None else None
         down = self.replica is not None and self.replica.up is False
         return (down, found.high_s if found is not None else 0.0, unfinished or 0)
 
@@ -93,11 +94,45 @@ def breakdown(
         "KV cache",
         "Started − finished",
     )
-    rows = [_row(group, by, window, view, viewer) for group in worst[:MOST_ROWS]]
+    shown = worst[:MOST_ROWS]
+    unit = rate_unit(_per_s(group, window) for group in shown)
+    rows = [_row(group, window, unit, view, viewer) for group in shown]
     parts: list[Component] = [heading, table(f"By {by}, worst first", columns, rows)]
+    twice = named_twice([group.replica for group in worst if group.replica is not None])
+    if twice is not None:
+        parts.append(_named_twice(*twice))
     if len(worst) > MOST_ROWS:
         parts.append(html.P(quiet(f"and {len(worst) - MOST_ROWS} more that do better")))
     return parts
+
+
+def named_twice(replicas: Sequence[Replica]) -> tuple[str, str] | None:
+    """One name of each kind, where spans and sidecar call all replicas by different names."""
+    by_span, by_page = (
+        {value_of(each.labels, "replica") for each in replicas if source in each.sources} - {""}
+        for source in ("span", "page")
+    )
+    if not by_span or not by_page or by_span & by_page:
+        return None
+    return min(by_span), min(by_page)
+
+
+def _named_twice(by_span: str, by_page: str) -> Component:
+    return html.P(
+        quiet(
+            [
+                "Are these the same replicas under two names? Spans say ",
+                name_text(by_span),
+                ", the sidecar says ",
+                name_text(by_page),
+                ". Give each target the ",
+                html.Code("replica"),
+                " that its spans call ",
+                html.Code("service.instance.id"),
+                ", and they become one.",
+            ]
+        )
+    )
 
 
 def _stages(reader: Reader, selection: Selection, by: str) -> Mapping[str, Stages]:
@@ -125,7 +160,8 @@ def _replicas(reader: Reader, view: View, window: Window) -> dict[str, Replica]:
     }
 
 
-def _row(group: Group, by: str, window: Window, view: View, viewer: Viewer) -> list[Cell]:
+def _row(group: Group, window: Window, unit: str, view: View, viewer: Viewer) -> list[Cell]:
+    by = view.by or "replica"
     now = group.now
     rows = compare(now, group.before) if now is not None else []
     bar = html.Div([stage_bar(rows), quiet(guilty_text(rows))], className="stages")
@@ -133,21 +169,30 @@ def _row(group: Group, by: str, window: Window, view: View, viewer: Viewer) -> l
     return [
         Cell(link(name_text(group.name), viewer.href(view.only(by, group.name)))),
         *([Cell(_up(group.replica, viewer))] if by == "replica" else []),
-        Cell(rate(_per_s(now, window)), number=True),
+        Cell(_requests(group, window, unit, viewer), number=True),
         Cell(quantile_text(ttft, P50), number=True),
         Cell(quantile_text(ttft, P99), number=True),
         Cell(quantile_text(now.e2e if now is not None else None, P99), number=True),
         Cell(bar if rows else quiet(NOTHING), broad=True),
         *(Cell(_gauge(group, name, viewer), number=True) for name in _GAUGES),
-        Cell(count(now.flow.unfinished if now is not None else None), number=True),
+        Cell(unfinished_text(now.flow if now is not None else None), number=True),
     ]
 
 
-def _per_s(now: Stages | None, window: Window) -> float | None:
-    if now is None:
-        return None
-    finished = now.flow.finished if now.flow.finished is not None else now.e2e.n or now.ttft.n
-    return finished / (window.until_s - window.since_s)
+def _over(group: Group, window: Window) -> Window:
+    return watched(window, group.replica.since_s if group.replica is not None else None)
+
+
+def _per_s(group: Group, window: Window) -> float | None:
+    return per_s(group.now, _over(group, window))
+
+
+def _requests(
+    group: Group, window: Window, unit: str, viewer: Viewer
+) -> str | list[Component | str]:
+    text = rate(_per_s(group, window), unit=unit)
+    since = since_text(window, _over(group, window), viewer)
+    return [text, quiet(since)] if since and group.now is not None else text
 
 
 def _gauge(group: Group, name: str, viewer: Viewer) -> str:

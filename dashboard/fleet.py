@@ -10,12 +10,16 @@ from dash.development.base_component import Component
 
 from alerts.ledger import Ledger, Standing
 from collector.query import Freshness, Reader, Selection, Stages, Window
+from dashboard.breakdown import named_twice
+from dashboard.conditions import Told, condition_list, conditions_told, short_name
 from dashboard.content import Content
+from dashboard.flows import per_s, since_text, unfinished_text, watched
 from dashboard.frame import common_regions, frame, region, tab_title
 from dashboard.measure import P50, P99
 from dashboard.parts import (
     SPOKEN_WHEN_CHANGED,
     Cell,
+    badge,
     empty,
     link,
     name_text,
@@ -26,8 +30,9 @@ from dashboard.parts import (
     table,
 )
 from dashboard.promises import promise_table, summary, worst_first
-from dashboard.quantity import NOTHING, age, count, quantile_text, rate, window_text
+from dashboard.quantity import NOTHING, age, quantile_text, rate, rate_unit, window_text
 from dashboard.stages import compare, guilty_text
+from dashboard.theme import State
 from dashboard.url import View
 from dashboard.viewer import Viewer
 from domain.labels import value_of
@@ -61,14 +66,18 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
     all_standings = ledger.standings()
     standings = [each for each in all_standings if _found(each.objective.name, view)]
     services = [each for each in _services(reader, window) if _found(each.name, view)]
-    states = {each.objective.name: each.state for each in worst_first(all_standings)}
+    told = conditions_told(reader, ledger, view, viewer)
+    states = {short_name(each): each.state for each in told if each.alarming} | {
+        each.objective.name: each.state for each in worst_first(all_standings)
+    }
     ages = [each.freshness.newest_at_s for each in services if each.freshness is not None]
     newest_at_s = max((at_s for at_s in ages if at_s is not None), default=None)
     return Content(
         title=tab_title(states),
         regions=common_regions(view, viewer, newest_at_s=newest_at_s, title=tab_title(states))
         | {
-            "state": _headline(all_standings),
+            "state": _headline(all_standings, told),
+            "conditions": condition_list(told, view, viewer),
             "promises": _promises(standings, reader, view, viewer),
             "services": _service_table(services, window, view, viewer),
         },
@@ -104,6 +113,7 @@ def page(view: View, shown: Content) -> list[Component]:
         [
             html.H1("Fleet", className="unseen"),
             region("state", shown, className="headline", **SPOKEN_WHEN_CHANGED),
+            region("conditions", shown, **SPOKEN_WHEN_CHANGED),
             html.Section(region("promises", shown), **said("Promises")),
             html.Section([heading, region("services", shown)], **named_by("services-title")),
         ],
@@ -114,8 +124,15 @@ def _found(name: str, view: View) -> bool:
     return view.find.strip().casefold() in name.casefold()
 
 
-def _headline(standings: Sequence[Standing]) -> Component:
-    return summary(standings) if standings else html.P("No promise has been made yet.")
+def _headline(standings: Sequence[Standing], told: Sequence[Told]) -> list[Component]:
+    """Engines that stand still come before promises: they break them soon."""
+    still = sum(each.alarming for each in told)
+    stands = f"{still} engine{'s stand' if still != 1 else ' stands'} still"
+    first: list[Component] = [html.P([badge(State.PAGE, word=stands)])] if still else []
+    return [
+        *first,
+        summary(standings) if standings else html.P("No promise has been made yet."),
+    ]
 
 
 def _promises(
@@ -173,28 +190,32 @@ def _service_table(
         "Started − finished",
         "Data",
     )
-    rows = [_service_row(each, window, view, viewer) for each in services[:MOST_SERVICES]]
+    shown = services[:MOST_SERVICES]
+    unit = rate_unit(per_s(each.now, _over(each, window)) for each in shown)
+    rows = [_service_row(each, window, unit, view, viewer) for each in shown]
     return table("Services, slowest first", columns, rows)
 
 
-def _service_row(service: _Service, window: Window, view: View, viewer: Viewer) -> list[Cell]:
+def _service_row(
+    service: _Service, window: Window, unit: str, view: View, viewer: Viewer
+) -> list[Cell]:
     now = service.now
     target = View(service=service.name, span_s=view.span_s, fixed=view.fixed)
     rows = compare(now, service.before) if now is not None else []
     ttft = now.ttft if now is not None else None
     newest_at_s = service.freshness.newest_at_s if service.freshness is not None else None
-    unfinished = now.flow.unfinished if now is not None else None
     seen = "not observed" if newest_at_s is None else f"{age(viewer.now_s - newest_at_s)} old"
     values = bool(ttft is not None and ttft.n)
+    no_traffic = quiet("no traffic")
     where_time_goes = html.Div([stage_bar(rows), quiet(guilty_text(rows))], className="stages")
     return [
         Cell(link(html.Strong(name_text(service.name)), viewer.href(target))),
         Cell(_replicas(service.freshness, viewer), number=True),
-        Cell(rate(_rate(now, window)) if values else quiet("no traffic"), number=True),
+        Cell(_requests(service, window, unit, viewer) if values else no_traffic, number=True),
         Cell(quantile_text(ttft, P50), number=True),
         Cell(quantile_text(ttft, P99), number=True),
         Cell(where_time_goes if values and rows else quiet(NOTHING), broad=True),
-        Cell(count(unfinished), number=True),
+        Cell(unfinished_text(now.flow if now is not None else None), number=True),
         Cell(quiet(seen), number=True),
     ]
 
@@ -209,15 +230,21 @@ def _replicas(freshness: Freshness | None, viewer: Viewer) -> str | list[Compone
         return [quiet(f"{unasked} known, none is asked")]
     up = sum(bool(each.up) and viewer.now_s - each.last_seen_at_s <= STALE_S for each in asked)
     text = f"{up} of {len(asked)}"
-    also = [quiet(f"and {unasked} that nobody asks")] if unasked else []
+    others = "under other names" if named_twice(freshness.replicas) else "that nobody asks"
+    also = [quiet(f"and {unasked} {others}")] if unasked else []
     return [html.Span(text) if up == len(asked) else html.Strong(text), *also]
 
 
-def _rate(now: Stages | None, window: Window) -> float | None:
-    if now is None:
-        return None
-    finished = now.flow.finished if now.flow.finished is not None else now.e2e.n or now.ttft.n
-    return finished / (window.until_s - window.since_s)
+def _over(service: _Service, window: Window) -> Window:
+    return watched(window, service.freshness.since_s if service.freshness is not None else None)
+
+
+def _requests(
+    service: _Service, window: Window, unit: str, viewer: Viewer
+) -> str | list[Component | str]:
+    over = _over(service, window)
+    text, since = rate(per_s(service.now, over), unit=unit), since_text(window, over, viewer)
+    return [text, quiet(since)] if since else text
 
 
 def _nothing_yet(view: View, viewer: Viewer) -> Component:

@@ -24,6 +24,7 @@ from domain.objective import Objective
 __all__ = ["promise_table", "state_of", "summary", "worst_first"]
 
 MOST_ROWS = 40
+_WORTH_LEAVING_OUT = 60
 WORST_FIRST = list(State)
 _COUNTED = {
     State.PAGE: "paging",
@@ -62,7 +63,8 @@ def promise_table(
     """The worst promises, one row each. `said`: a message that the page shows already."""
     shown = worst_first(standings)[:MOST_ROWS]
     columns = ("Promise", "Budget left", "Burn, last hour", "Latency", "Minutes", "Data")
-    rows = [_row(each, reader, view, viewer, said=said) for each in shown]
+    told = _without_repetition(shown, said)
+    rows = [_row(each, reader, view, viewer, told[each.id]) for each in shown]
     marks = [f"promise {css_class(each.state)}" for each in shown]
     parts: list[Component] = [table("Promises, worst first", columns, rows, marks=marks)]
     if len(standings) > len(shown):
@@ -70,8 +72,37 @@ def promise_table(
     return html.Div(parts)
 
 
+def _without_repetition(standings: Sequence[Standing], said: str) -> dict[str, str]:
+    """What each row says: nothing that the page, its badge or a row above says already."""
+    found: dict[str, str] = {}
+    above: list[tuple[str, str]] = []
+    for each in standings:
+        name = each.objective.name
+        message = "" if each.message in (said, f"{name} is not observed.") else each.message
+        for other, told in above:
+            repeated = _same_end(message, told)
+            if repeated:
+                whose = f"The rest as for {other}, above."
+                message = f"{message.removesuffix(repeated).rstrip()} {whose}"
+                break
+        above.append((name, each.message))
+        found[each.id] = message
+    return found
+
+
+def _same_end(message: str, other: str) -> str:
+    """The longest run of whole sentences that ends both; nothing where it is short."""
+    at = 0
+    while (at := message.find(". ", at)) >= 0:
+        at += 2
+        end = message[at:]
+        if len(end) >= _WORTH_LEAVING_OUT and other.endswith(f". {end}"):
+            return end
+    return ""
+
+
 def _row(
-    standing: Standing, reader: Reader, view: View, viewer: Viewer, *, said: str
+    standing: Standing, reader: Reader, view: View, viewer: Viewer, message: str
 ) -> list[Cell]:
     objective, window = standing.objective, view.window(viewer.now_s)
     seen_s = standing.data_age_s(viewer.now_s)
@@ -80,10 +111,7 @@ def _row(
         Cell(
             [
                 html.Div([_name(standing, view, viewer), _state(standing)], className="title"),
-                html.P(
-                    None if standing.message == said else sentence(standing.message),
-                    className="message",
-                ),
+                html.P(sentence(message) if message else None, className="message"),
             ]
         ),
         Cell(_budget(standing), number=True),

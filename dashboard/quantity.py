@@ -1,18 +1,23 @@
 """Numbers as a person reads them: with their unit, and with their doubt."""
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 from domain.distribution import Distribution, Quantile
 
 __all__ = [
     "NOTHING",
+    "NOT_COUNTED",
     "age",
+    "at_least",
     "count",
+    "counted",
     "percent",
     "percent_range",
     "quantile_text",
     "rate",
+    "rate_unit",
     "seconds",
     "seconds_range",
     "span",
@@ -21,6 +26,9 @@ __all__ = [
 
 NOTHING = "–"
 """Not measured. Never a zero."""
+
+NOT_COUNTED = "not counted"
+"""Nobody who was there could count it. Never a zero either."""
 
 
 def seconds(value_s: float | None) -> str:
@@ -83,13 +91,33 @@ def count(number: float | None) -> str:
     return NOTHING if number is None else f"{round(number):,}".replace(",", "\u2009")
 
 
-def rate(per_s: float | None) -> str:
-    """Events per second, or per minute where they are rare."""
+def counted(number: int | None) -> str:
+    """A count, or that nobody could count it."""
+    return NOT_COUNTED if number is None else count(number)
+
+
+def at_least(low: int | None, high: int | None) -> str:
+    """As in "12", "3–11", "≥ 3" where nobody knows how many at most, "not known", "not counted"."""
+    if low is None:
+        return NOT_COUNTED
+    if high is None:
+        return f"≥ {count(low)}" if low else "not known"
+    return count(low) if low == high else f"{count(low)}–{count(high)}"
+
+
+def rate(per_s: float | None, *, unit: str = "") -> str:
+    """Events per second, or per minute where they are rare. `unit`: that of the whole column."""
     if per_s is None:
         return NOTHING
-    if per_s == 0:
-        return "0 /s"
-    return f"{per_s:.3g} /s" if per_s >= 0.1 else f"{per_s * 60:.2g} /min"
+    if (unit or rate_unit([per_s])) == "/s":
+        return f"{per_s:.3g} /s" if per_s else "0 /s"
+    return f"{per_s * 60:.2g} /min" if per_s else "0 /min"
+
+
+def rate_unit(rates_per_s: Iterable[float | None]) -> str:
+    """One unit for all that stand beside each other: by the largest."""
+    largest = max((each for each in rates_per_s if each is not None), default=0.0)
+    return "/s" if largest >= 0.1 or not largest else "/min"
 
 
 def age(seconds_ago: float) -> str:

@@ -11,8 +11,10 @@ from dash.development.base_component import Component
 from alerts.ledger import Ledger, Standing
 from collector.query import Reader, Selection, Stages, Window
 from dashboard import breakdown
+from dashboard.conditions import Told, condition_list, conditions_told, short_name
 from dashboard.content import Content
 from dashboard.curves import CHARTS, chart_regions, stack_regions
+from dashboard.flows import finished, gone_wrong, per_s, since_text, unfinished_text, watched
 from dashboard.frame import common_regions, frame, region, tab_title
 from dashboard.measure import P50, P99
 from dashboard.parts import (
@@ -63,15 +65,26 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
     now, before = _now_and_before(reader, selection)
     rows = compare(now, before) if now is not None else []
     standings = [each for each in ledger.standings() if _concerns(each, view.service)]
-    title = _title(standings, view)
-    newest_at_s = _newest_at_s(reader, view, window)
+    told = conditions_told(reader, ledger, view, viewer, where)
+    title = _title(standings, told, view)
+    fresh = next((e for e in reader.freshness(window) if e.service == view.service), None)
+    newest_at_s = fresh.newest_at_s if fresh is not None else None
+    over = watched(window, fresh.since_s if fresh is not None else None)
     groups = breakdown.worst_first(reader, selection, view)
-    state, told = _headline(view, viewer, standings, now, newest_at_s)
+    leading = next((each for each in told if each.alarming), None)
+    state, headline = (
+        _headline(view, viewer, standings, now, newest_at_s)
+        if leading is None
+        else (leading.state, _stands_still(leading))
+    )
     regions = common_regions(view, viewer, newest_at_s=newest_at_s, title=title) | {
         "badge": badge(state) if state is not None else None,
-        "state": told,
-        "facts": _facts(now, rows, window),
-        "promises": promise_table(standings, reader, view, viewer, said=_message(standings))
+        "state": headline,
+        "conditions": condition_list(told, view, viewer, leaving_out=leading),
+        "facts": _facts(now, rows, over, since_text(window, over, viewer)),
+        "promises": promise_table(
+            standings, reader, view, viewer, said="" if leading else _message(standings)
+        )
         if standings
         else None,
         "choices": _choices(view, viewer),
@@ -105,6 +118,7 @@ def page(view: View, shown: Content) -> list[Component]:
                 className="name",
             ),
             region("state", shown, className="headline", **SPOKEN_WHEN_CHANGED),
+            region("conditions", shown, **SPOKEN_WHEN_CHANGED),
             region("facts", shown),
             html.Section(region("promises", shown), **said("Promises")),
             html.Section(
@@ -169,15 +183,12 @@ def _concerns(standing: Standing, service: str) -> bool:
     return value_of(standing.objective.indicator.where, "service") in ("", service)
 
 
-def _title(standings: Sequence[Standing], view: View) -> str:
-    states = {each.objective.name: each.state for each in worst_first(standings)}
+def _title(standings: Sequence[Standing], told: Sequence[Told], view: View) -> str:
+    states = {short_name(each): each.state for each in told if each.alarming} | {
+        each.objective.name: each.state for each in worst_first(standings)
+    }
     worst = min(states.values(), key=list(State).index, default=State.HEALTHY)
     return tab_title(states) if worst is not State.HEALTHY else f"● {view.service[:60]}"
-
-
-def _newest_at_s(reader: Reader, view: View, window: Window) -> int | None:
-    fresh = reader.freshness(window)
-    return next((each.newest_at_s for each in fresh if each.service == view.service), None)
 
 
 def _at_stake(standings: Sequence[Standing]) -> Standing | None:
@@ -221,6 +232,12 @@ def _headline(
     return (worst_first(standings)[0].state if standings else None), html.P(found)
 
 
+def _stands_still(leading: Told) -> Component:
+    """An engine that stands still comes before any promise: it breaks them soon."""
+    then = f" Next: {leading.next_step}." if leading.next_step else ""
+    return html.P(sentence(leading.message + then))
+
+
 def _past(view: View) -> str:
     return window_text(view.span_s) if view.live else "this window"
 
@@ -251,27 +268,20 @@ def _wider(view: View, viewer: Viewer) -> Component:
     )
 
 
-def _facts(now: Stages | None, rows: Sequence[StageRow], window: Window) -> Component | None:
+def _facts(
+    now: Stages | None, rows: Sequence[StageRow], over: Window, since: str
+) -> Component | None:
     """The handful of figures that one looks for first."""
     if now is None:
         return None
-    finished = now.flow.finished if now.flow.finished is not None else now.e2e.n or now.ttft.n
-    flow = now.flow
+    failed, lost = gone_wrong(now.flow)
     facts = [
-        (
-            "Requests",
-            rate(finished / (window.until_s - window.since_s)),
-            f"{count(finished)} finished",
-        ),
+        ("Requests", rate(per_s(now, over)), f"{count(finished(now))} finished {since}".strip()),
         ("TTFT P50", quantile_text(now.ttft, P50), "server side" if now.ttft.n else ""),
         ("TTFT P99", quantile_text(now.ttft, P99), _doubt(now)),
         ("E2E P99", quantile_text(now.e2e, P99), ""),
-        ("Started − finished", count(flow.unfinished), "running or given up"),
-        (
-            "Failed",
-            count(flow.failed),
-            f"{count(flow.cancelled)} cancelled, {count(flow.rejected)} rejected",
-        ),
+        ("Started − finished", unfinished_text(now.flow), "answers begun and not ended"),
+        ("Failed", failed, lost),
         _grew_most(rows),
     ]
     items = [
@@ -332,11 +342,12 @@ def _stage_table(now: Stages | None, rows: Sequence[StageRow], window: Window) -
         return [html.P(quiet("No stage was measured in this window."))]
     columns = ("Stage", "Mean now", "Before", "Change", "P99 now", "Share")
     worst = guilty(rows)
+    any_before = any(row.before_s is not None for row in rows)
     body = [
         [
             Cell([html.Span(className=f"key stage-{row.stage}"), stage_word(row.stage)]),
             Cell(seconds(row.now_s), number=True),
-            Cell(seconds(row.before_s), number=True),
+            Cell(seconds(row.before_s) if any_before else quiet("no data"), number=True),
             Cell(_change(row), number=True),
             Cell(quantile_text(row.distribution, P99), number=True),
             Cell(percent(row.share), number=True),
@@ -350,7 +361,7 @@ def _stage_table(now: Stages | None, rows: Sequence[StageRow], window: Window) -
         table(f"Stages, now and in {window_text(length_s)} before", columns, body, marks=marks),
     ]
     if now.missing:
-        told = "; ".join(how_to_measure(stage) for stage in now.missing)
+        told = "; ".join(how_to_measure(stage, now.reasons.get(stage)) for stage in now.missing)
         parts.append(html.P(f"Not measured: {told}.", className="quiet"))
     return parts
 

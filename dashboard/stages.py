@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from collector.query import Stages, StageShare
+from collector.query import Stages, StageShare, Unmeasured
 from dashboard.quantity import percent, seconds
 from domain.distribution import Distribution
 from domain.request import Stage
@@ -47,9 +47,10 @@ def stage_word(stage: Stage) -> str:
     return "KV transfer" if stage is Stage.KV_TRANSFER else str(stage)
 
 
-def how_to_measure(stage: Stage) -> str:
-    """As in "network: send client spans"."""
-    return f"{stage_word(stage)}: {_REMEDIES[stage]}"
+def how_to_measure(stage: Stage, why: Unmeasured | None = None) -> str:
+    """As in "network (no client sends spans): send client spans"."""
+    because = "" if why in (None, Unmeasured.NOT_TOLD) else f" ({why})"
+    return f"{stage_word(stage)}{because}: {_REMEDIES[stage]}"
 
 
 def compare(now: Stages, before: Stages | None) -> list[StageRow]:

@@ -1,23 +1,25 @@
 """One request, joined from the legs that its spans describe.
 
-A leg is what one process saw of a request: the client, the engine, or in a disaggregated fleet
-the prefill engine and the decode engine. Legs of one trace make one request, in any order of
-arrival. Each measured value of a request is published once, by the first set of legs that can tell
-it: adding a leg only adds values (`observations` is monotone), so that nothing published is ever
-taken back.
+A leg is what one process saw of a request: the client, a frontend, the engine, or in a
+disaggregated fleet the prefill engine and the decode engine. Legs of one call make one request, in
+any order of arrival (`domain.calls`); what they tell of it is published once (`domain.telling`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import product
-from typing import TypeVar
 
-from domain.labels import Labels
+from domain.calls import calls
+from domain.family import Family
+from domain.labels import Labels, labels_of
+from domain.leg import CLOCK_TOLERANCE_S, Leg, LegKind, Outcome, first, rest_s, sum_s
+from domain.pair import Cut, Pair
+from domain.telling import JOINED_LEGS_MAX, Observation, cut_of, observations, wholes
 
 __all__ = [
+    "CLOCK_TOLERANCE_S",
     "JOINED_LEGS_MAX",
     "SERVER_STAGES",
     "Leg",
@@ -28,16 +30,8 @@ __all__ = [
     "Stage",
     "join",
     "observations",
+    "requests_of",
 ]
-
-T = TypeVar("T")
-
-SECOND_NS = 1_000_000_000
-CLOCK_TOLERANCE_S = 0.001
-"""Two clocks that tick at slightly different speeds may disagree by this much on one duration."""
-
-JOINED_LEGS_MAX = 32
-"""A trace of more legs is no request but somebody's loop: its legs tell only their own."""
 
 
 class Stage(StrEnum):
@@ -53,83 +47,18 @@ class Stage(StrEnum):
 
 SERVER_STAGES = tuple(stage for stage in Stage if stage is not Stage.NETWORK)
 
-
-class LegKind(StrEnum):
-    """Who saw it: the user's side, a whole engine, or one half of a disaggregated pair."""
-
-    CLIENT = "client"
-    SERVER = "server"
-    PREFILL = "prefill"
-    DECODE = "decode"
-
-
-class Outcome(StrEnum):
-    """How a request ended."""
-
-    OK = "ok"
-    FAILED = "failed"  # an error, a refusal under load, a stream cut off: bad for every objective
-    CANCELLED = "cancelled"  # the client hung up: excluded from objectives, and counted
-    REJECTED = "rejected"  # the request itself was wrong (HTTP 4xx): excluded, and counted
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leg:
-    """What one span says. None means that the span does not say it; it never means zero."""
-
-    trace_id: bytes
-    span_id: bytes
-    kind: LegKind
-    labels: Labels
-    start_at_ns: int
-    end_at_ns: int
-    outcome: Outcome = Outcome.OK
-    finish_reason: str = ""
-    ttft_s: float | None = None
-    e2e_s: float | None = None
-    queue_s: float | None = None
-    prefill_s: float | None = None
-    decode_s: float | None = None
-    itl_max_s: float | None = None
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    output_tokens: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.end_at_ns < self.start_at_ns:
-            raise ValueError("a span must not end before it starts")
-        for name in ("ttft_s", "e2e_s", "queue_s", "prefill_s", "decode_s", "itl_max_s"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
-                raise ValueError(f"{name} must be a finite duration, not {value}")
-
-    @property
-    def tpot_s(self) -> float | None:
-        """Decode time per gap, or None: a one-token answer has no gaps."""
-        gaps = (self.output_tokens or 0) - 1
-        return self.decode_s / gaps if gaps > 0 and self.decode_s is not None else None
-
-    @property
-    def overhead_s(self) -> float | None:
-        """What queue, prefill and decode leave unexplained of the leg's E2E.
-
-        None where a part is missing or the parts exceed the whole beyond the clocks' tolerance.
-        """
-        return _rest_s(self.e2e_s, _sum_s(self.queue_s, self.prefill_s, self.decode_s))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """One value of one metric, whose it is, and the instant it belongs to."""
-
-    metric: str
-    labels: Labels
-    at_ns: int
-    value_s: float
+_NOT_IN_SPANS = "not in any span"
+_CLOCKS = "clocks disagree"
+_OVERLAP = "legs overlap"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Everything that is known of one request. `ttft_s` and `e2e_s` are the server's."""
+    """Everything that is known of one request. `ttft_s` and `e2e_s` are the server's.
+
+    `measured_by` says whose those are: the outermost server's. `unknown` says of each stage without
+    a value why. A request is not `complete` while the span of somebody who surely saw it is missing.
+    """
 
     trace_id: bytes
     labels: Labels
@@ -137,6 +66,9 @@ class Request:
     end_at_ns: int
     outcome: Outcome
     finish_reason: str = ""
+    streamed: bool | None = None
+    complete: bool = True
+    measured_by: str = ""  # frontend, engine; empty where only a client told
     client_ttft_s: float | None = None
     client_e2e_s: float | None = None
     ttft_s: float | None = None
@@ -152,213 +84,240 @@ class Request:
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
+    unknown: Mapping[Stage, str] = field(default_factory=dict)
 
     @property
     def stage_s(self) -> dict[Stage, float | None]:
         """Seconds in each stage. The server's stages sum to `e2e_s` where all are known."""
+        return {stage: getattr(self, f"{stage}_s") for stage in Stage}
+
+
+@dataclass(slots=True)
+class _Stages:
+    """What is known of where the time went, and why of the rest nothing is."""
+
+    seconds: dict[Stage, float | None] = field(default_factory=dict)
+    reasons: dict[Stage, str] = field(default_factory=dict)
+    ttft_s: float | None = None
+    e2e_s: float | None = None
+
+    def unknown(self, *, halves: bool) -> dict[Stage, str]:
+        """A reason for each stage that has no value; without halves nothing is handed over."""
         return {
-            Stage.NETWORK: self.network_s,
-            Stage.OVERHEAD: self.overhead_s,
-            Stage.QUEUE: self.queue_s,
-            Stage.PREFILL: self.prefill_s,
-            Stage.KV_TRANSFER: self.kv_transfer_s,
-            Stage.DECODE: self.decode_s,
+            stage: self.reasons.get(stage, _NOT_IN_SPANS)
+            for stage in Stage
+            if self.seconds.get(stage) is None and (halves or stage is not Stage.KV_TRANSFER)
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Both halves of a disaggregated request, read like the leg of one whole engine."""
-
-    prefill: Leg
-    decode: Leg
-
-    @property
-    def ttft_s(self) -> float | None:
-        """Arrival at the prefill engine to the first token of the decode engine."""
-        return _sum_s(self._lead_s, self.decode.ttft_s)
-
-    @property
-    def e2e_s(self) -> float | None:
-        return _sum_s(self._lead_s, self.decode.e2e_s)
-
-    @property
-    def queue_s(self) -> float | None:
-        return _sum_s(self.prefill.queue_s, self.decode.queue_s)
-
-    @property
-    def kv_transfer_s(self) -> float | None:
-        """End of the prefill leg to the first token, less the decode engine's queue.
-
-        None where the legs overlap: a negative piece is not a duration.
-        """
-        gap_s = (self.decode.start_at_ns - self.prefill.end_at_ns) / SECOND_NS
-        if gap_s < 0 or self.decode.ttft_s is None or self.decode.queue_s is None:
-            return None
-        return _difference_s(gap_s + self.decode.ttft_s, self.decode.queue_s)
-
-    @property
-    def overhead_s(self) -> float | None:
-        parts_s = _sum_s(
-            self.queue_s, self.prefill.prefill_s, self.kv_transfer_s, self.decode.decode_s
-        )
-        return _rest_s(self.e2e_s, parts_s)
-
-    @property
-    def fits(self) -> bool:
-        """One prompt, prefilled first: a trace may hold many calls, each with a longer prompt.
-
-        why one token of difference: some routers hand the first token over with the prompt.
-        """
-        prompts = self.prefill.prompt_tokens, self.decode.prompt_tokens
-        same = prompts[0] is None or prompts[1] is None or abs(prompts[0] - prompts[1]) <= 1
-        return same and self._lead_s >= 0
-
-    @property
-    def _lead_s(self) -> float:
-        return (self.decode.start_at_ns - self.prefill.start_at_ns) / SECOND_NS
+def requests_of(legs: Sequence[Leg]) -> list[tuple[Request, list[Leg]]]:
+    """The requests in these legs of one trace, each with its own legs."""
+    family = Family(legs)
+    return [(join(group, family), group) for group in calls(legs, family)]
 
 
-def join(legs: Sequence[Leg]) -> Request:
-    """The request that these legs of one trace describe; of one kind, the leg that started first.
+def join(legs: Sequence[Leg], family: Family | None = None) -> Request:
+    """The request that these legs of one call describe; of one kind, the leg that began first.
 
-    A whole engine's leg speaks before a pair's halves.
+    A whole engine's leg speaks before a pair's halves, a frontend's of the whole before both.
     """
-    kinds = _by_kind(legs)
-    client, server = _first(*kinds[LegKind.CLIENT]), _first(*kinds[LegKind.SERVER])
-    pair = _first(*_pairs(kinds))
-    engine = server or pair
-    filling = server or (pair.prefill if pair else _first(*kinds[LegKind.PREFILL]))
-    decoding = server or (pair.decode if pair else _first(*kinds[LegKind.DECODE]))
-    main = decoding or filling or client
-    if main is None:
-        raise ValueError("a request has at least one leg")
+    view = _View(legs, family or Family(legs))
+    client, main = view.client, view.main
+    stages = view.stages()
     # why not the prefill half: it always ends after one token
-    answering = [leg for leg in (decoding, client) if leg]
+    answering = [leg for leg in (view.decoding, view.frontend, client) if leg]
+    filled = [leg for leg in (view.filling, view.frontend, view.decoding, client) if leg]
+    outer = client or view.frontend or view.server
+    seconds = stages.seconds
     return Request(
         trace_id=main.trace_id,
-        labels=main.labels,
-        start_at_ns=min(leg.start_at_ns for leg in legs),
-        end_at_ns=max(leg.end_at_ns for leg in legs),
+        labels=view.labels(),
+        start_at_ns=outer.start_at_ns if outer else view.began_at_ns,
+        end_at_ns=outer.end_at_ns if outer else main.end_at_ns,
         outcome=_outcome(legs),
         finish_reason=next((leg.finish_reason for leg in answering if leg.finish_reason), ""),
+        streamed=first(*(leg.streamed for leg in reversed(answering))),
+        complete=view.complete,
+        measured_by=view.measured_by,
         client_ttft_s=client.ttft_s if client else None,
         client_e2e_s=client.e2e_s if client else None,
-        ttft_s=engine.ttft_s if engine else None,
-        e2e_s=engine.e2e_s if engine else None,
-        tpot_s=decoding.tpot_s if decoding else None,
-        itl_max_s=_first(*(leg.itl_max_s for leg in reversed(answering))),
-        network_s=_network_s(client, engine) if client and engine else None,
-        overhead_s=engine.overhead_s if engine else None,
-        queue_s=engine.queue_s if engine else None,
-        prefill_s=filling.prefill_s if filling else None,
-        kv_transfer_s=pair.kv_transfer_s if pair and not server else None,
-        decode_s=decoding.decode_s if decoding else None,
-        prompt_tokens=_first(*(leg.prompt_tokens for leg in (filling, decoding, client) if leg)),
-        cached_tokens=_first(*(leg.cached_tokens for leg in (filling, decoding, client) if leg)),
-        output_tokens=_first(*(leg.output_tokens for leg in answering)),
+        ttft_s=stages.ttft_s,
+        e2e_s=stages.e2e_s,
+        tpot_s=first(*(leg.tpot_s for leg in (view.decoding, view.frontend) if leg)),
+        itl_max_s=first(*(leg.itl_max_s for leg in reversed(answering))),
+        **{f"{stage}_s": seconds.get(stage) for stage in Stage},
+        prompt_tokens=first(*(leg.prompt_tokens for leg in filled)),
+        cached_tokens=first(*(leg.cached_tokens for leg in filled)),
+        output_tokens=first(*(leg.output_tokens for leg in answering)),
+        unknown=stages.unknown(halves=view.pair is not None),
     )
 
 
-def observations(legs: Sequence[Leg]) -> Iterator[Observation]:
-    """Every value these legs of one trace tell; more legs tell these and more.
+class _View:
+    """The legs of one call by what they are to it."""
 
-    Each leg tells its own; two halves that fit tell the whole; each client with each engine tells
-    the network between them. Only legs that ended well tell anything: a failed one is bad by every
-    objective however fast it was, a cancelled or rejected one is in none; both are counted instead.
-    """
-    told = [leg for leg in legs if leg.outcome is Outcome.OK]
-    for leg in told:
-        yield from _of_leg(leg)
-    if not 2 <= len(told) <= JOINED_LEGS_MAX:
-        return
-    kinds = _by_kind(told)
-    pairs = _pairs(kinds)
-    for pair in pairs:
-        yield from _of(pair.prefill, ttft=pair.ttft_s)
-        yield from _of(
-            pair.decode,
-            e2e=pair.e2e_s,
-            kv_transfer=pair.kv_transfer_s,
-            overhead=pair.overhead_s,
+    def __init__(self, legs: Sequence[Leg], family: Family) -> None:
+        self._legs = sorted(legs, key=lambda leg: (leg.start_at_ns, leg.span_id))
+        self._family = family
+        self.client = self._outermost(LegKind.CLIENT)
+        self.frontend = self._outermost(LegKind.FRONTEND)
+        self.server = self._whole(self._outermost(LegKind.SERVER))
+        self.pair = None if self.server else self._pair()
+        self.filling = self.server or (
+            self.pair.prefill if self.pair else self._whole(self._outermost(LegKind.PREFILL))
         )
-    for client in kinds[LegKind.CLIENT]:
-        for server in kinds[LegKind.SERVER]:
-            yield from _of(server, network=_network_s(client, server))
-        for pair in pairs:
-            yield from _of(pair.decode, network=_network_s(client, pair))
+        self.decoding = self.server or (
+            self.pair.decode if self.pair else self._outermost(LegKind.DECODE)
+        )
+        told = self.decoding or self.filling or self.frontend or self.client
+        if told is None:
+            raise ValueError("a request has at least one leg")
+        self.main = told
 
+    @property
+    def measured_by(self) -> str:
+        if self.frontend:
+            return "frontend"
+        return "engine" if self.server or self.pair else ""
 
-def _of_leg(leg: Leg) -> Iterator[Observation]:
-    match leg.kind:
-        case LegKind.CLIENT:
-            return _of(leg, ttft=leg.ttft_s, e2e=leg.e2e_s, tpot=leg.tpot_s, itl_max=leg.itl_max_s)
-        case LegKind.SERVER:
-            return _of(
-                leg,
-                ttft=leg.ttft_s,
-                e2e=leg.e2e_s,
-                tpot=leg.tpot_s,
-                queue=leg.queue_s,
-                prefill=leg.prefill_s,
-                decode=leg.decode_s,
-                overhead=leg.overhead_s,
-                itl_max=leg.itl_max_s,
-            )
-        case LegKind.PREFILL:
-            return _of(leg, queue=leg.queue_s, prefill=leg.prefill_s)
-        case LegKind.DECODE:
-            return _of(leg, queue=leg.queue_s, decode=leg.decode_s, tpot=leg.tpot_s)
+    @property
+    def complete(self) -> bool:
+        """A handler has a frontend, and what was prefilled well is decoded."""
+        if self.frontend or self.server:
+            return True
+        if any(leg is not None and leg.is_handler for leg in (self.filling, self.decoding)):
+            return False
+        filled = self.filling is not None and self.filling.outcome is Outcome.OK
+        return not filled or self.decoding is not None
 
+    @property
+    def began_at_ns(self) -> int:
+        """By the clock of the leg that it ends by, if the others disagree."""
+        if self.pair and not self.pair.met and self.pair.clocks_agree:
+            return self.pair.prefill.start_at_ns
+        return self.main.start_at_ns
 
-def _of(leg: Leg, **values_s: float | None) -> Iterator[Observation]:
-    for metric, value_s in values_s.items():
-        if value_s is not None:
-            yield Observation(
-                metric=metric, labels=leg.labels, at_ns=leg.end_at_ns, value_s=value_s
-            )
+    def labels(self) -> Labels:
+        """Those of the replica that decoded; the model also where only the frontend knows it."""
+        own = dict(self.main.labels)
+        above = dict(self.frontend.labels) if self.frontend else {}
+        if "model" in above:
+            own.setdefault("model", above["model"])
+        return labels_of(own)
 
+    def stages(self) -> _Stages:
+        found = _Stages()
+        if self.server:
+            self._of_server(found, self.server)
+        elif self.pair and not (self.pair.prefill.is_handler or self.pair.decode.is_handler):
+            self._of_pair(found, self.pair)
+        else:
+            self._of_halves(found)
+        if self.frontend:
+            self._of_frontend(found, self.frontend)
+        self._of_client(found)
+        return found
 
-def _by_kind(legs: Sequence[Leg]) -> dict[LegKind, list[Leg]]:
-    """Each kind's legs, by start."""
-    kinds: dict[LegKind, list[Leg]] = {kind: [] for kind in LegKind}
-    for leg in sorted(legs, key=lambda leg: (leg.start_at_ns, leg.span_id)):
-        kinds[leg.kind].append(leg)
-    return kinds
+    def _of_server(self, found: _Stages, server: Leg) -> None:
+        found.ttft_s, found.e2e_s = server.ttft_s, server.e2e_s
+        found.seconds |= {
+            Stage.QUEUE: server.queue_s,
+            Stage.PREFILL: server.prefill_s,
+            Stage.DECODE: server.decode_s,
+            Stage.OVERHEAD: server.overhead_s,
+        }
 
+    def _of_pair(self, found: _Stages, pair: Pair) -> None:
+        transfer_s = pair.kv_transfer_s
+        outer = self.client or self.frontend
+        if pair.met:
+            transfer_s = first(*(each.length_s for each in self._pieces(LegKind.TRANSFER_SLICE)))
+        elif not pair.clocks_agree and outer is not None:
+            transfer_s = pair.kv_transfer_within_s(outer.ttft_s)
+        if not pair.clocks_agree:
+            found.reasons[Stage.KV_TRANSFER] = found.reasons[Stage.OVERHEAD] = _CLOCKS
+            found.reasons[Stage.NETWORK] = _CLOCKS
+        found.ttft_s, found.e2e_s = pair.ttft_s, pair.e2e_s
+        found.seconds |= {
+            Stage.QUEUE: pair.queue_s,
+            Stage.PREFILL: pair.prefill.prefill_s,
+            Stage.KV_TRANSFER: transfer_s,
+            Stage.DECODE: pair.decode.decode_s,
+            Stage.OVERHEAD: pair.overhead_s(transfer_s),
+        }
 
-def _pairs(kinds: dict[LegKind, list[Leg]]) -> list[_Pair]:
-    prefills, decodes = kinds[LegKind.PREFILL], kinds[LegKind.DECODE]
-    every = product(prefills[:JOINED_LEGS_MAX], decodes[:JOINED_LEGS_MAX])
-    return [pair for halves in every if (pair := _Pair(*halves)).fits]
+    def _of_halves(self, found: _Stages) -> None:
+        """Handlers, or one half alone: what each says of itself."""
+        if self.filling:
+            found.seconds[Stage.QUEUE] = self.filling.queue_s
+            found.seconds[Stage.PREFILL] = self.filling.prefill_s
+        if self.decoding:
+            found.seconds[Stage.DECODE] = self.decoding.decode_s
 
+    def _of_frontend(self, found: _Stages, frontend: Leg) -> None:
+        """The whole is the frontend's; what engines leave of it is overhead."""
+        found.ttft_s, found.e2e_s = frontend.ttft_s, frontend.e2e_s
+        handler = self.filling if self.filling and self.filling.is_handler else None
+        if handler is None:
+            parts = [found.seconds.get(stage) for stage in (Stage.QUEUE, Stage.PREFILL)]
+            parts.append(found.seconds.setdefault(Stage.DECODE, None))
+            if self.pair:
+                parts.append(found.seconds.get(Stage.KV_TRANSFER))
+            found.seconds[Stage.OVERHEAD] = rest_s(frontend.e2e_s, sum_s(*parts))
+        if self.decoding and self.decoding.is_handler:
+            found.seconds[Stage.DECODE] = frontend.decode_s
+        cut = self._cut(frontend, handler) if handler else None
+        if cut is not None:
+            found.seconds[Stage.OVERHEAD] = cut.arrival_s
+            found.seconds[Stage.KV_TRANSFER] = cut.kv_transfer_s
+            if cut.overlaps:
+                found.reasons[Stage.KV_TRANSFER] = _OVERLAP
 
-def _network_s(client: Leg, engine: Leg | _Pair) -> float | None:
-    """The client's TTFT minus the engine's: two durations, so the clocks need not agree."""
-    return _rest_s(client.ttft_s, engine.ttft_s)
+    def _of_client(self, found: _Stages) -> None:
+        if self.client is None:
+            found.reasons[Stage.NETWORK] = "no client told"
+            return
+        found.seconds[Stage.NETWORK] = rest_s(self.client.ttft_s, found.ttft_s)
+        if self.client.ttft_s is not None and found.ttft_s is not None:
+            found.reasons[Stage.NETWORK] = "the server waited longer than the client"
+
+    def _cut(self, frontend: Leg, handler: Leg) -> Cut | None:
+        """None where a span between the two is missing: whose clock it was is not known."""
+        known = self._family.nearest(handler, LegKind.FRONTEND)
+        return cut_of(self._family, frontend, handler) if known is not None else None
+
+    def _pair(self) -> Pair | None:
+        halves = [leg for leg in self._legs if leg.kind in (LegKind.PREFILL, LegKind.DECODE)]
+        prefills = [leg for leg in halves if leg.kind is LegKind.PREFILL]
+        decodes = [leg for leg in halves if leg.kind is LegKind.DECODE]
+        fitting = [pair for one in prefills for other in decodes if (pair := Pair(one, other)).fits]
+        for pair in sorted(fitting, key=lambda pair: not pair.clocks_agree)[:1]:
+            whole = self._whole(pair.prefill)
+            return Pair(whole, pair.decode) if whole else pair
+        return None
+
+    def _outermost(self, kind: LegKind) -> Leg | None:
+        """The first of a kind that has none of the same above it."""
+        return next(
+            (
+                leg
+                for leg in self._legs
+                if leg.kind is kind and self._family.nearest(leg, kind) is None
+            ),
+            None,
+        )
+
+    def _whole(self, leg: Leg | None) -> Leg | None:
+        return None if leg is None else next(wholes(self._family, self._legs, leg))
+
+    def _pieces(self, kind: LegKind) -> list[Leg]:
+        return [leg for leg in self._legs if leg.kind is kind]
 
 
 def _outcome(legs: Sequence[Leg]) -> Outcome:
-    """The user's side knows best; of several the worst counts."""
-    clients = [leg.outcome for leg in legs if leg.kind is LegKind.CLIENT]
-    told = clients or [leg.outcome for leg in legs]
+    """The user's side knows best, then a frontend; of several the worst counts."""
+    told = [leg.outcome for leg in legs if leg.kind is not LegKind.LINK]
+    for kind in (LegKind.FRONTEND, LegKind.CLIENT):
+        told = [leg.outcome for leg in legs if leg.kind is kind] or told
     order = (Outcome.FAILED, Outcome.CANCELLED, Outcome.REJECTED, Outcome.OK)
     return next(outcome for outcome in order if outcome in told)
-
-
-def _rest_s(whole_s: float | None, parts_s: float | None) -> float | None:
-    return None if whole_s is None or parts_s is None else _difference_s(whole_s, parts_s)
-
-
-def _difference_s(whole_s: float, parts_s: float) -> float | None:
-    rest_s = whole_s - parts_s
-    return max(rest_s, 0.0) if rest_s >= -CLOCK_TOLERANCE_S else None
-
-
-def _sum_s(*parts_s: float | None) -> float | None:
-    known = [part for part in parts_s if part is not None]
-    return sum(known) if len(known) == len(parts_s) else None
-
-
-def _first(*values: T | None) -> T | None:
-    return next((value for value in values if value is not None), None)

@@ -7,7 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from domain.errors import StagewatchError
-from stagewatch import exporter_command, import_command, query_command, slo_command
+from stagewatch import (
+    exporter_command,
+    import_command,
+    probe_command,
+    query_command,
+    slo_command,
+)
 from stagewatch.demo.incidents import INCIDENTS
 from stagewatch.release import VERSION
 
@@ -36,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     _add_servers(commands)
     exporter_command.add_parser(commands)
     import_command.add_parser(commands)
+    probe_command.add_parser(commands)
     query_command.add_parser(commands)
     slo_command.add_parser(commands)
     check = commands.add_parser("check-config", help="is this configuration right?")
@@ -102,6 +109,7 @@ def _run(chosen: argparse.Namespace) -> int:
     runs: dict[str, Callable[[argparse.Namespace], int]] = {
         "exporter": exporter_command.run,
         "import": import_command.run,
+        "probe": probe_command.run,
         "query": query_command.run,
         "slo": slo_command.run,
     }

@@ -6,7 +6,7 @@ key is an error that names the line and the key that was probably meant.
 
 import difflib
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -15,7 +15,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from alerts.settings import AlertsSettings, WebhookSettings
 from collector.settings import CollectorSettings, TierRetention
 from domain.errors import ConfigError
+from exporters.delivery.settings import DeliverySettings
 from exporters.engine.settings import EngineSettings
+from exporters.probe.settings import ProbeSettings
 from stagewatch.yaml_file import Located, read
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "load",
 ]
 
+Delivering = TypeVar("Delivering", bound=DeliverySettings)
 
 MOVED = (  # settings of a part that the file has in a section of their own
     ("collector", "tokens", "auth.tokens"),
@@ -90,6 +93,7 @@ class ExporterSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     engine: EngineSettings | None = Field(default=None, description="Scrapes inference engines.")
+    probe: ProbeSettings | None = Field(default=None, description="Asks endpoints from outside.")
 
 
 class Config(BaseSettings):
@@ -134,6 +138,27 @@ class Config(BaseSettings):
         """The same for the alerts."""
         update = {"objectives": self.objectives, "receivers": self.receivers}
         return self.alerts.model_copy(update=update)
+
+    def beside(self, settings: Delivering, endpoint: str | None = None) -> Delivering:
+        """An exporter's settings in this process, where what they leave open is ours.
+
+        That is the address it sends to, with a token of ours, and where its spool lies.
+        """
+        update: dict[str, Any] = {"spool_dir": self.store.data_dir / "spool"}
+        if endpoint is not None:
+            update |= {"endpoint": endpoint, "token": next(iter(self.auth.tokens), None)}
+        said = settings.model_fields_set
+        if "endpoint" in said:  # why: a token of ours is nobody else's business
+            said = said | {"token"}
+        return settings.model_copy(update={k: v for k, v in update.items() if k not in said})
+
+    @property
+    def probing(self) -> ProbeSettings | None:
+        """The probe's settings, with its books among our data unless they say where they are."""
+        settings = self.exporters.probe
+        if settings is None or "state_file" in settings.model_fields_set:
+            return settings
+        return settings.model_copy(update={"state_file": self.store.data_dir / "probe.json"})
 
     @classmethod
     def settings_customise_sources(

@@ -34,11 +34,22 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="one for all, or one each",
     )
     engine.add_argument("--endpoint", metavar="URL", help="the collector's OTLP/HTTP address")
+    engine.add_argument(
+        "--spool-dir",
+        type=Path,
+        metavar="DIRECTORY",
+        help="where exports wait while the collector is away (default: stagewatch-data/spool)",
+    )
     engine.add_argument("--once", action="store_true", help="print one reading and end")
+    probe = kinds.add_parser("probe", help="endpoints by real requests from outside")
+    probe.add_argument("--config", type=Path, metavar="FILE", help="section exporters.probe")
+    probe.add_argument("--once", action="store_true", help="print one probe of each, and end")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Until SIGINT or SIGTERM; with `--once` 1 if a target did not answer."""
+    if arguments.kind == "probe":
+        return _probe(arguments)
     from exporters.engine import run as engine  # noqa: PLC0415 - only this command pays for it
     from exporters.engine.describe import describe  # noqa: PLC0415
 
@@ -47,11 +58,37 @@ def run(arguments: argparse.Namespace) -> int:
         readings = engine.read_once(settings)
         print(describe(readings), end="")  # noqa: T201 - the answer to a person
         return 0 if all(reading.up for reading in readings) else 1
+    engine.run(settings, _asked_to_stop())
+    return 0
+
+
+def _probe(arguments: argparse.Namespace) -> int:
+    from exporters.probe import run as probe  # noqa: PLC0415 - only this command pays for it
+    from exporters.probe.describe import describe  # noqa: PLC0415
+    from stagewatch.config import load  # noqa: PLC0415
+
+    config = load(arguments.config)
+    if config.probing is None:
+        raise ConfigError(
+            "no endpoint to ask",
+            where="exporters.probe",
+            remedy="Give a --config with `targets` in that section.",
+        )
+    settings = config.beside(config.probing)
+    if arguments.once:
+        rounds = probe.read_once(settings)
+        print("\n".join(describe(*each) for each in rounds), end="")  # noqa: T201 - the answer to a person
+        return 0 if all(done.up for _, done in rounds) else 1
+    probe.run(settings, _asked_to_stop())
+    return 0
+
+
+def _asked_to_stop() -> Event:
+    """Set by SIGINT and SIGTERM."""
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    engine.run(settings, stop)
-    return 0
+    return stop
 
 
 def _settings(arguments: argparse.Namespace) -> "EngineSettings":
@@ -64,12 +101,16 @@ def _settings(arguments: argparse.Namespace) -> "EngineSettings":
     if arguments.config is not None:
         from stagewatch.config import load  # noqa: PLC0415
 
-        section = load(arguments.config).exporters.engine
+        config = load(arguments.config)
+        section = config.exporters.engine
         told = section.model_dump(exclude_unset=True) if section is not None else {}
+        told.setdefault("spool_dir", config.store.data_dir / "spool")
     if arguments.target:
         told["targets"] = _targets(arguments)
     if arguments.endpoint is not None:
         told["endpoint"] = arguments.endpoint
+    if arguments.spool_dir is not None:
+        told["spool_dir"] = arguments.spool_dir
     if "targets" not in told:
         raise ConfigError(
             "no engine to read",

@@ -1,4 +1,4 @@
-"""`stagewatch import FILE…`: recordings into a store, or into a running collector."""
+"""`stagewatch import …`: recordings, or a Prometheus's past, into a store or a running collector."""
 
 import argparse
 import sys
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_parser", "run"]
 
+_COLLECTOR = "http://127.0.0.1:4318"
 _ROLES = ("prefill", "decode", "both")
 _EPILOG = """files:
   .bin .pb .json            OTLP traces or metrics
@@ -21,6 +22,12 @@ _EPILOG = """files:
                             03-during-decode.prom; a first line `# scraped_at_unix SECONDS` tells
                             when a page was read, else the file's own time does.
 A file that was imported before changes nothing.
+
+the past of a Prometheus:
+  stagewatch import --prometheus http://prometheus:9090 --from now-7d
+  It is asked as PROMETHEUS_TOKEN, or PROMETHEUS_USER and PROMETHEUS_PASSWORD, if these are set.
+  A job is a service; --rename and --role speak of jobs. --config: named as the collector names it.
+  A window that was imported before, or that Prometheus wrote to us, changes nothing.
 """
 
 
@@ -28,11 +35,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """`import` and its options, and nothing imported that it runs."""
     parser = commands.add_parser(
         "import",
-        help="OTLP dumps, request tables, engine pages into a store",
+        help="recordings, or the past of a Prometheus, into a store",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     into = parser.add_mutually_exclusive_group()
     into.add_argument("--data-dir", type=Path, metavar="DIR", help="a store nobody else writes")
     into.add_argument("--url", metavar="URL", help="a running collector (default: the local one)")
@@ -55,17 +62,79 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="OLD=NEW",
         help="count the spans and pages of service OLD as those of NEW",
     )
+    _add_history(parser)
+
+
+def _add_history(parser: argparse.ArgumentParser) -> None:
+    history = parser.add_argument_group("the past of a Prometheus")
+    history.add_argument(
+        "--prometheus", metavar="URL", help="its address, such as http://prom:9090"
+    )
+    history.add_argument(
+        "--from", dest="since", default="now-1d", metavar="T", help="RFC 3339 or now-7d"
+    )
+    history.add_argument("--to", dest="until", default="now", metavar="T", help="default: now")
+    history.add_argument(
+        "--step", metavar="TIME", help="leave out scrapes that follow faster (default: none)"
+    )
+    history.add_argument(
+        "--match", default="{}", metavar="SELECTOR", help="""such as '{job="vllm"}'"""
+    )
+    history.add_argument(
+        "--external",
+        action="append",
+        metavar="NAME=VALUE",
+        help="its external labels (default: it is asked for them)",
+    )
+    history.add_argument("--config", type=Path, metavar="FILE", help="section collector")
+    history.add_argument(
+        "--prometheus-token-file", type=Path, metavar="FILE", help="its bearer token"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 when every file was taken whole, 1 otherwise."""
+    """0 when everything was taken whole, 1 otherwise."""
+    if bool(arguments.files) == (arguments.prometheus is not None):
+        raise ConfigError(
+            "nothing to import" if not arguments.files else "files and a Prometheus at once",
+            where="import",
+            remedy="Give files, or --prometheus URL.",
+        )
+    if arguments.prometheus is not None:
+        return _history(arguments)
+    return _files(arguments)
+
+
+def _history(arguments: argparse.Namespace) -> int:
+    from stagewatch.config import load  # noqa: PLC0415 - heavy
+    from stagewatch.prometheus.importing import Asked, import_history, renamed  # noqa: PLC0415
+
+    wishes = _wishes(arguments)
+    settings = load(arguments.config).collecting
+    named = renamed(settings.remote_write, wishes.renames, wishes.roles)
+    asked = Asked(
+        prometheus=arguments.prometheus,
+        since=arguments.since,
+        until=arguments.until,
+        step=arguments.step,
+        match=arguments.match,
+        external=_pairs("--external", arguments.external) if arguments.external else None,
+        token_file=arguments.prometheus_token_file,
+        data_dir=arguments.data_dir,
+        url=arguments.url or _COLLECTOR,
+        token=arguments.token,
+    )
+    return import_history(asked, settings.model_copy(update={"remote_write": named}))
+
+
+def _files(arguments: argparse.Namespace) -> int:
     from stagewatch.importing import into_collector, into_store  # noqa: PLC0415 - heavy
 
     wishes = _wishes(arguments)
     if arguments.data_dir is not None:
         reports = into_store(arguments.files, arguments.data_dir, wishes)
     else:
-        url = arguments.url or "http://127.0.0.1:4318"
+        url = arguments.url or _COLLECTOR
         reports = into_collector(arguments.files, url, arguments.token, wishes)
     found = 0
     for report in reports:

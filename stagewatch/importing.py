@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -26,7 +27,7 @@ from collector.writer import Writer
 from domain.errors import InputError, StagewatchError
 from exporters.engine.pages import export_requests, read_pages
 
-__all__ = ["Report", "Wishes", "into_collector", "into_store"]
+__all__ = ["Report", "Sender", "Wishes", "into_collector", "into_store"]
 
 _PAGES = (".prom", ".om")
 _OTLP = (".bin", ".pb", ".json")
@@ -69,9 +70,8 @@ def into_collector(
     files: Sequence[Path], url: str, token: str | None, wishes: Wishes
 ) -> Iterator[Report]:
     """Over OTLP/HTTP, as any sender would."""
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    with httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT_S) as client:
-        yield from _import(files, _Sender(client, url), wishes)
+    with Sender.to(url, token) as sender:
+        yield from _import(files, sender, wishes)
 
 
 def _import(files: Sequence[Path], intake: Intake, wishes: Wishes) -> Iterator[Report]:
@@ -181,11 +181,18 @@ class _Named:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sender:
+class Sender:
     """A collector over HTTP."""
 
     client: httpx.Client
     url: str
+
+    @classmethod
+    @contextmanager
+    def to(cls, url: str, token: str | None) -> Iterator["Sender"]:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        with httpx.Client(base_url=url, headers=headers, timeout=_TIMEOUT_S) as client:
+            yield cls(client, url)
 
     def traces(self, request: ExportTraceServiceRequest) -> Outcome:
         told = ExportTraceServiceResponse.FromString(self._post("/v1/traces", request))

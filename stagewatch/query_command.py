@@ -1,4 +1,4 @@
-"""`stagewatch query`: quantiles, stages and requests, from a running server or from a folder."""
+"""`stagewatch query`: quantiles, stages, requests and conditions, from a server or from a folder."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from domain.errors import InputError
 from domain.metric import LATENCIES
+
+if TYPE_CHECKING:
+    from collector.query import Reader
 
 __all__ = ["add_parser", "run"]
 
 _URL = "http://127.0.0.1:8400"
 _TIMEOUT_S = 60.0
+_PLACE = ("service", "replica")
 _TIME = "RFC 3339, now-1h, or seconds since 1970"
 
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Adds `query` and what can be asked to the sub-commands of `stagewatch`."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "query", help="quantiles, stages and requests, as a table, JSON or CSV"
+        "query", help="quantiles, stages, requests and conditions, as a table, JSON or CSV"
     )
     asked = parser.add_subparsers(dest="query", required=True, metavar="QUESTION")
     quantile = asked.add_parser("quantile", help="quantiles of a latency, with their doubt")
@@ -45,7 +49,14 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
             "--by", action="append", default=[], metavar="LABEL", help="group by; repeatable"
         )
     for each in (quantile, stages, requests):
+        each.add_argument("--from", dest="since", default="now-1h", metavar="T", help=_TIME)
+        each.add_argument("--to", dest="until", default="now", metavar="T", help="default: now")
         _add_common(each)
+    conditions = asked.add_parser(
+        "conditions", help="what is wrong with engines themselves: stalled, down, silent, …"
+    )
+    conditions.add_argument("--at", default="now", metavar="T", help=_TIME)
+    _add_common(conditions)
     parser.set_defaults(run=run)
     return parser
 
@@ -54,8 +65,6 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--where", action="append", default=[], metavar="K=V", help="only these; repeatable"
     )
-    parser.add_argument("--from", dest="since", default="now-1h", metavar="T", help=_TIME)
-    parser.add_argument("--to", dest="until", default="now", metavar="T", help="default: now")
     parser.add_argument(
         "--format", choices=("table", "json", "csv"), default="table", help="default: %(default)s"
     )
@@ -76,12 +85,21 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print(json.dumps(answer, ensure_ascii=False))  # noqa: T201 - the answer
         return 0
-    rows = {"quantile": _quantile_rows, "stages": _stage_rows, "requests": _request_rows}
+    rows = {
+        "quantile": _quantile_rows,
+        "stages": _stage_rows,
+        "requests": _request_rows,
+        "conditions": _condition_rows,
+    }
     found = rows[arguments.query](answer)
     if arguments.format == "csv":
         _print_csv(found)
+    elif arguments.query == "conditions":
+        _print_conditions(answer)
     else:
         _print_table(found)
+        if arguments.query == "stages":
+            _print_flows(answer)
     return 0
 
 
@@ -93,6 +111,8 @@ def _offline(arguments: argparse.Namespace) -> Any:
     now_s = time.time()
     reader = StoreReader(arguments.data_dir)
     try:
+        if arguments.query == "conditions":
+            return _conditions(reader, arguments, now_s)
         if arguments.query == "requests":
             asked = window(arguments.since, arguments.until, now_s=now_s)
             found = reader.requests(
@@ -119,15 +139,24 @@ def _offline(arguments: argparse.Namespace) -> Any:
         reader.close()
 
 
+def _conditions(reader: Reader, arguments: argparse.Namespace, now_s: float) -> Any:
+    from collector.liveness_answers import conditions_answer  # noqa: PLC0415
+    from collector.times import instant_s, labels_asked  # noqa: PLC0415
+
+    at_s = int(instant_s(arguments.at, now_s=now_s, name="--at"))
+    found = reader.conditions(at_s, where=labels_asked(arguments.where))
+    return conditions_answer(at_s, found)
+
+
 def _online(arguments: argparse.Namespace) -> Any:
     from urllib.error import HTTPError, URLError  # noqa: PLC0415
     from urllib.parse import urlencode  # noqa: PLC0415
     from urllib.request import urlopen  # noqa: PLC0415
 
-    names = ("metric", "q", "where", "by", "step", "limit", "slowest_by")
+    names = ("metric", "q", "where", "by", "step", "limit", "slowest_by", "at")
     asked = {name: getattr(arguments, name, None) for name in names}
+    asked |= {"from": getattr(arguments, "since", None), "to": getattr(arguments, "until", None)}
     parameters = {name: value for name, value in asked.items() if value not in (None, [])}
-    parameters |= {"from": arguments.since, "to": arguments.until}
     base = arguments.url.rstrip("/")
     if not base.startswith(("http://", "https://")):
         raise InputError("is no HTTP address", where=base, remedy=f"Use --url {_URL}.")
@@ -205,6 +234,41 @@ def _request_rows(answer: Any) -> list[Row]:
         row |= {name: request[name] for name in ("prompt_tokens", "output_tokens")}
         rows.append(row)
     return rows
+
+
+def _condition_rows(answer: Any) -> list[Row]:
+    rows: list[Row] = []
+    for each in answer["conditions"]:
+        row: dict[str, object] = {name: each["labels"].get(name, "") for name in _PLACE}
+        names = ("kind", "since", "seen", "over", "stale", "running", "waiting", "sentence")
+        rows.append({**row, **{name: each[name] for name in names}})
+    return rows
+
+
+def _print_flows(answer: Any) -> None:
+    """Beside percentiles of what finished: what did not, and why a stage is missing."""
+    from dashboard.quantity import at_least, counted  # noqa: PLC0415
+
+    for series in answer["series"]:
+        flow, whose = series["flow"], " ".join(series["labels"].values())
+        print(  # noqa: T201
+            f"\n{whose + ': ' if whose else ''}started − finished "
+            f"{at_least(flow['unfinished'], flow['unfinished_high'])} (answers begun and not ended), "
+            + ", ".join(
+                f"{name} {counted(flow[name])}" for name in ("failed", "cancelled", "rejected")
+            )
+        )
+        for stage, why in series["missing_because"].items():
+            print(f"{stage}: not measured, {why}")  # noqa: T201
+
+
+def _print_conditions(answer: Any) -> None:
+    """A sentence each; what nobody reports is grey news and comes last anyway."""
+    for each in answer["conditions"]:
+        state = "stale" if each["stale"] else "over" if each["over"] else "now"
+        print(f"{each['kind']} ({state}): {each['sentence']} Next: {each['next']}.")  # noqa: T201
+    if not answer["conditions"]:
+        print(f"nothing is known to be wrong with any engine at {answer['at']}")  # noqa: T201
 
 
 def _place(labels: Mapping[str, str], step: Any) -> dict[str, object]:

@@ -7,9 +7,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from domain.metric import METRICS
+from exporters.engine.engines import ENGINES
+from exporters.engine.table import Engine, Family, Row, Shape
 from stagewatch.config import MOVED, Config
 
-__all__ = ["commands", "metrics", "pages", "settings"]
+__all__ = ["commands", "engines", "metrics", "pages", "settings"]
 
 _SECRET = "SecretStr"  # noqa: S105 - the name of a type
 
@@ -20,6 +22,7 @@ def pages(openapi: Mapping[str, Any], parser: argparse.ArgumentParser) -> dict[s
         "settings.md": settings(),
         "metrics.md": metrics(),
         "commands.md": commands(parser),
+        "engines.md": engines(),
         "api.md": _api(openapi),
     }
 
@@ -53,6 +56,70 @@ def metrics() -> str:
         "| name | full name | kind | meaning |\n|---|---|---|---|",
         rows,
     )
+
+
+def engines() -> str:
+    """Which family of which engine's page is which of our metrics."""
+    sections = [_engine(engine) for engine in ENGINES]
+    return (
+        "# Engines\n"
+        + _MADE
+        + "What the engine exporter reads from each engine's page. Of several families in a row the "
+        "first that the page has is read; bucket bounds come from the page. A target with a role "
+        "gives only what is true for it: a prefill engine no TTFT, ITL, TPOT, E2E or decode. "
+        "[How to watch each engine](../watch-any-engine.md)\n\n" + "\n".join(sections)
+    )
+
+
+def _engine(engine: Engine) -> str:
+    written = ", ".join(f"`{prefix}…`" for prefix in engine.prefixes if prefix) or "no prefix"
+    facts = [
+        f"Label `engine`: `{engine.name}`. Names: {written}.",
+        f"Source: `{engine.source}`.",
+        f"Switch on: {engine.switch}" if engine.switch else "",
+        f"Cannot tell: {engine.lacks}" if engine.lacks else "",
+        _live(engine),
+    ]
+    rows = [
+        f"| `{row.metric}` | {_read(row)} | {'; '.join(map(_family, row.families))} | {row.note} |"
+        for row in engine.rows
+    ]
+    head = "| metric | read as | families | |\n|---|---|---|---|"
+    told = "  \n".join(fact for fact in facts if fact)
+    return f"## {engine.title}\n{told}\n\n{head}\n" + "\n".join(rows) + "\n"
+
+
+def _live(engine: Engine) -> str:
+    if not engine.live:
+        return "A stall is not judged: nothing on the page moves with every step."
+    return f"A stall is judged by {', '.join(f'`{family.name}`' for family in engine.live)}."
+
+
+def _read(row: Row) -> str:
+    words = {
+        Shape.LATENCY: "histogram",
+        Shape.MEAN: "mean of two counters",
+        Shape.ESTIMATE: "sum of histograms",
+        Shape.EVENTS: "count of a histogram",
+        Shape.TOTAL: "sum of a histogram",
+        Shape.INFO: "label of an info",
+    }
+    return words.get(row.shape, row.shape.value)
+
+
+def _family(family: Family) -> str:
+    chosen = ",".join(f'{name}="{value}"' for name, value in family.only)
+    left_out = ",".join(f'{name}!="{value}"' for name, value in family.but)
+    labels = ",".join(part for part in (chosen, left_out) if part)
+    words = [
+        f"`{family.name}{f'{{{labels}}}' if labels else ''}`",
+        f"÷ `{family.per.name}`" if family.per is not None else "",
+        f"label `{family.label}`" if family.label else "",
+        f"(one per {family.sample})" if family.sample else "",
+        f"(× {family.seconds_per_unit:g} s)" if family.seconds_per_unit != 1 else "",
+        f"({family.versions})" if family.versions else "",
+    ]
+    return " ".join(word for word in words if word)
 
 
 def commands(parser: argparse.ArgumentParser) -> str:

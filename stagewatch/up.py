@@ -6,6 +6,7 @@ import contextlib
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from socket import socket
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from alerts import api as alerts_api
 from alerts.definition import gather
@@ -22,6 +23,7 @@ from alerts.evaluator import Evaluator
 from alerts.ledger import Ledger
 from alerts.sql_ledger import SqlLedger
 from alerts.tables import open_state
+from alerts.watch import Watch
 from collector import api as collector_api
 from collector.grpc_server import serve as serve_grpc
 from collector.http import otlp_router
@@ -30,11 +32,15 @@ from collector.log import RefusalLog
 from collector.own_metrics import OwnMetrics, health_router
 from collector.query import Reader
 from collector.reader import StoreReader
+from collector.remote_write import remote_write_router
 from collector.store import open_store
 from collector.writer import Writer
 from dashboard.app import attach
 from exporters.engine.run import run as run_exporter
-from stagewatch.config import Config, load
+from exporters.probe.run import run as run_probe
+from stagewatch.config import Config, Delivering, load
+from stagewatch.prometheus.keeping import Keeper
+from stagewatch.prometheus.receiver import Receiver
 from stagewatch.release import VERSION
 from stagewatch.sockets import listen
 
@@ -89,6 +95,7 @@ def serve(
         if "collector" in parts:
             process.collect()
             process.scrape()
+            process.probe()
         if "alerts" in parts:
             process.evaluate()
         process.show(pages="dashboard" in parts)
@@ -112,8 +119,10 @@ class _Process:
         self._pages: socket | None = None
         self._grpc_port: int | None = None
         self._log = RefusalLog()
+        self._problems: list[Callable[[], str | None]] = []
         self._state = open_state(config.alerting.state_location(config.store.data_dir))
         self._reader: Reader | None = None
+        self._prometheus: APIRouter | None = None
 
     def run(self, name: str, target: Callable[..., None], *arguments: object) -> None:
         """A thread that is told to stop, and waited for, before what it stands on goes."""
@@ -130,22 +139,31 @@ class _Process:
         self._stack.callback(store.close)
         self._writer = self._stack.enter_context(Writer(store, settings))
         self._own.watch(self._writer.counts)
+        self._problems.append(self._writer.problem)
         self._otlp = self._listen(
             settings.host, settings.otlp_http_port, "collector.otlp_http_port"
         )
         grpc = serve_grpc(self._writer, settings, self._own, log=self._log)
         self._stack.callback(grpc.stop, _GRACE_S / 2)
         self._grpc_port = grpc.port
+        self._prometheus = self._receive(self._writer)
         app = _application()
         self._add_intake(app, self._writer)
-        app.include_router(health_router(self._own, self._problem))
+        # why the writer alone: who sends must not be turned away because nothing is judged
+        app.include_router(health_router(self._own, self._writer.problem))
         self.web.append((app, self._otlp))
 
     def scrape(self) -> None:
         """The sidecar in this process, where the configuration names engines."""
         settings = self._config.exporters.engine
         if settings is not None:
-            self.run("exporter", run_exporter, settings, self._stop)
+            self.run("exporter", run_exporter, self._beside(settings), self._stop)
+
+    def probe(self) -> None:
+        """The probe in this process, where the configuration names endpoints."""
+        settings = self._config.probing
+        if settings is not None:
+            self.run("probe", run_probe, self._beside(settings), self._stop)
 
     def evaluate(self) -> None:
         """The objectives, and the receivers of what comes of them."""
@@ -161,9 +179,12 @@ class _Process:
             settings=settings,
             wake=delivery.wake,
         )
+        watch = Watch(reader, self._state, settings=settings, wake=delivery.wake)
+        self._problems += [evaluator.problem, watch.problem]
         delivery.start()
         self._stack.callback(delivery.close, _GRACE_S)
         self.run("evaluator", evaluator.run, self._stop)
+        self.run("watch", watch.run, self._stop)
 
     def show(self, *, pages: bool) -> None:
         """The API, and the pages over it."""
@@ -191,8 +212,30 @@ class _Process:
             otlp_grpc_port=self._grpc_port,
         )
 
+    def _beside(self, settings: Delivering) -> Delivering:
+        """A sidecar's settings: it sends to the collector of this process if there is one."""
+        return self._config.beside(settings, _url(self._otlp) if self._otlp else None)
+
+    def _receive(self, intake: Intake) -> APIRouter:
+        """What Prometheus writes, and the thread that reads it."""
+        settings = self._config.collecting
+        keeper = Keeper(self._config.store.data_dir / "remote-write")
+        keeper.forget(time.time() - settings.remote_write.forget_after_s)
+        receiver = Receiver(
+            settings.remote_write,
+            intake,
+            keeper=keeper,
+            max_future_s=settings.max_future_s,
+            log=self._log,
+        )
+        self._own.watch(receiver.counts)
+        self.run("prometheus", receiver.run, self._stop)
+        return remote_write_router(receiver, intake, settings, self._own, log=self._log)
+
     def _add_intake(self, app: FastAPI, intake: Intake) -> None:
         app.include_router(otlp_router(intake, self._config.collecting, self._own, log=self._log))
+        if self._prometheus is not None:
+            app.include_router(self._prometheus)
 
     def _listen(self, host: str, port: int, setting: str) -> socket:
         return self._stack.enter_context(listen(host, port, setting=setting))
@@ -205,7 +248,8 @@ class _Process:
         return self._reader
 
     def _problem(self) -> str | None:
-        return self._writer.problem() if self._writer is not None else None
+        """All that is wrong with the parts of this process."""
+        return "; ".join(found for problem in self._problems if (found := problem())) or None
 
 
 def _application() -> FastAPI:
@@ -215,6 +259,7 @@ def _application() -> FastAPI:
 
 def _url(listener: socket) -> str:
     host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - told, not bound
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

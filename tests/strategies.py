@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from domain.buckets import from_buckets, layout
 from domain.labels import LABEL_NAMES, labels_of
-from domain.request import Leg, LegKind, Outcome
+from domain.leg import ALONE, SLICES, Leg, LegKind, Outcome
 
 __all__ = [
     "DYNAMO_TTFT_S",
@@ -19,6 +19,7 @@ __all__ = [
     "cut",
     "durations_s",
     "exact_legs",
+    "families",
     "labels",
     "layouts_s",
     "legs",
@@ -84,30 +85,69 @@ labels = st.dictionaries(
 _START_AT_NS = 1_800_000_000_000_000_000
 _stage_s = st.one_of(st.none(), st.floats(0, 30))
 _tokens = st.one_of(st.none(), st.integers(1, 50))
-legs = st.builds(
-    lambda start_ns, length_ns, **told: Leg(
-        trace_id=b"t" * 16,
+_PARENTS = (b"", b"", b"nobody's", b"above it", b"above us")
+_TELLING = tuple(kind for kind in LegKind if kind not in SLICES | {LegKind.LINK})
+
+
+def _leg(start_ns, length_ns, **told):
+    return Leg(
         start_at_ns=_START_AT_NS + start_ns,
         end_at_ns=_START_AT_NS + start_ns + length_ns,
-        **told,
-    ),
-    start_ns=st.one_of(st.sampled_from((0, 10**9)), st.integers(0, 10**10)),
-    length_ns=st.integers(0, 10**10),
-    span_id=st.binary(min_size=8, max_size=8),
-    kind=st.sampled_from(LegKind),
-    labels=labels,
-    outcome=st.sampled_from((*Outcome, Outcome.OK, Outcome.OK)),
-    finish_reason=st.sampled_from(("", "stop", "length")),
-    ttft_s=_stage_s,
-    e2e_s=_stage_s,
-    queue_s=_stage_s,
-    prefill_s=_stage_s,
-    decode_s=_stage_s,
-    itl_max_s=_stage_s,
-    prompt_tokens=_tokens,
-    output_tokens=_tokens,
+        **{"trace_id": b"t" * 16, **told},
+    )
+
+
+_told = {
+    "start_ns": st.one_of(st.sampled_from((0, 10**9)), st.integers(0, 10**10)),
+    "length_ns": st.integers(0, 10**10),
+    "labels": labels,
+    "outcome": st.sampled_from((*Outcome, Outcome.OK, Outcome.OK)),
+    "finish_reason": st.sampled_from(("", "stop", "length")),
+    "streamed": st.sampled_from((None, True, False)),
+    "ttft_s": _stage_s,
+    "e2e_s": _stage_s,
+    "queue_s": _stage_s,
+    "prefill_s": _stage_s,
+    "decode_s": _stage_s,
+    "itl_max_s": _stage_s,
+    "prompt_tokens": _tokens,
+    "output_tokens": _tokens,
+}
+legs = st.builds(
+    _leg,
+    span_id=st.one_of(st.sampled_from(_PARENTS[3:]), st.binary(min_size=8, max_size=8)),
+    parent_id=st.sampled_from(_PARENTS),
+    kind=st.sampled_from(_TELLING),
+    **_told,
 )
-"""Any leg of one trace: what it tells need not fit together."""
+"""Any leg of one trace that tells something: what it tells need not fit together."""
+
+
+@st.composite
+def families(draw, most=7):
+    """Legs of a trace as tracers write it: one root, everybody beneath somebody, some spans lost."""
+    found = []
+    for place in range(draw(st.integers(1, most))):
+        above = (
+            draw(st.sampled_from(found)).span_id if found else draw(st.sampled_from((b"", ALONE)))
+        )
+        kind = draw(st.sampled_from(LegKind))
+        if above == ALONE and kind is not LegKind.CLIENT:
+            above = b"nobody's"
+        leg = draw(
+            st.builds(
+                _leg,
+                span_id=st.just((place + 1).to_bytes(8, "big")),
+                parent_id=st.just(above),
+                kind=st.just(kind),
+                room=st.sampled_from((0, 0, 7)),
+                **_told,
+            )
+        )
+        found.append(leg)
+    lost = draw(st.sets(st.integers(0, most - 1), max_size=2))
+    return [leg for place, leg in enumerate(found) if place not in lost]
+
 
 _second = st.floats(0, 30)
 exact_legs = st.builds(

@@ -30,6 +30,7 @@ LIGHT = [
     "domain.buckets",
     "domain.request",
     "exporters.engine.run",
+    "exporters.probe.run",
     "collector.query",
     "collector.settings",
     "stagewatch.__main__",

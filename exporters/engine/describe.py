@@ -8,6 +8,7 @@ from exporters.engine.reading import Latency, Reading
 __all__ = ["describe"]
 
 _QUANTILES = (0.5, 0.95, 0.99)
+_SAID_OTHERWISE = ("up", "not_reported")
 
 
 def describe(readings: Iterable[Reading]) -> str:
@@ -17,15 +18,18 @@ def describe(readings: Iterable[Reading]) -> str:
 
 def _lines(reading: Reading) -> Iterator[str]:
     name = " ".join(f"{key}={value}" for key, value in reading.target if key != "source")
-    yield f"{name}: {'up' if reading.up else 'not observed'}"
+    of = f" ({reading.engine})" if reading.engine else ""
+    yield f"{name}: {'up' if reading.up else 'not observed'}{of}"
     for level in reading.levels:
-        if level.metric != "up":
+        if level.metric not in _SAID_OTHERWISE:
             yield f"  {level.metric:20s} {_own(level.labels, reading)}{level.value:g}"
     for increment in reading.increments:
         if reading.up:
             yield f"  {increment.metric:20s} {_own(increment.labels, reading)}{increment.by:g}"
     for latency in reading.latencies:
         yield f"  {latency.metric:20s} {_own(latency.labels, reading)}{_latency(latency)}"
+    if reading.missing:
+        yield f"  not reported: {', '.join(reading.missing)}"
     for note in reading.notes:
         yield f"  ! {note}"
 

@@ -4,15 +4,28 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 from domain.labels import Labels
 from exporters.engine.failure import FamilyError
+from exporters.engine.table import CREATED, Family
 from exporters.engine.text import Page, Series
 
-__all__ = ["Histogram", "counter", "created_at_s", "gauge", "histogram"]
+__all__ = [
+    "Histogram",
+    "counter",
+    "created_at_s",
+    "gauge",
+    "histogram",
+    "info",
+    "matching",
+    "without",
+]
 
 _MAX_COUNT = 2**53
 _MAX_SERIES = 2000
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +54,10 @@ class Histogram:
 
 
 def histogram(page: Page, family: str) -> dict[Labels, Histogram]:
-    """Every series of a histogram family; empty when the page has none, refused when torn."""
+    """Every series of a histogram family; empty when the page has none, refused when torn.
+
+    A family of buckets alone, without any count or sum, counts by its +Inf buckets.
+    """
     _check(page, family, ("_bucket", "_sum", "_count"), {"histogram", "untyped", "unknown"})
     buckets: dict[Labels, dict[float, float]] = {}
     for series, value in page.samples(f"{family}_bucket"):
@@ -50,6 +66,8 @@ def histogram(page: Page, family: str) -> dict[Labels, Histogram]:
         buckets.setdefault(series.labels, {})[series.le] = value
     counts = _values(page.samples(f"{family}_count"))
     totals = _values(page.samples(f"{family}_sum"))
+    if not counts and not totals and not page.torn:
+        counts = {labels: edges.get(math.inf, math.nan) for labels, edges in buckets.items()}
     if counts.keys() != buckets.keys():
         raise _refused(family, "buckets and counts do not belong together: the page was cut off")
     return {
@@ -67,25 +85,75 @@ def counter(page: Page, family: str) -> dict[Labels, float]:
     return values
 
 
-def gauge(page: Page, family: str) -> dict[Labels, float]:
+def gauge(page: Page, family: str, copies: Iterable[str] = ()) -> dict[Labels, float]:
     """Every series of a gauge family that has a value: NaN and sentinels below 0 say nothing.
 
     One process of several may write a gauge and the others leave it at 0 under a `pid` of their
-    own (vllm#28792): the greatest of them is the true one.
+    own (vllm#28792), and ranks that work on the same requests each tell of them: the greatest of
+    such copies is the true one.
     """
-    _check(page, family, ("",), {"gauge", "untyped", "unknown"})
+    _check(page, family, ("",), {"gauge", "counter", "untyped", "unknown"})
+    return _greatest(_values(page.samples(family)), copies)
+
+
+def info(page: Page, family: str, label: str, copies: Iterable[str] = ()) -> dict[Labels, float]:
+    """The numbers that stand in a label of an info family; what is none says nothing."""
+    _check(page, family, ("",), {"gauge", "info", "untyped", "unknown"})
+    told = {
+        tuple(pair for pair in series.labels if pair[0] != label): dict(series.labels).get(
+            label, ""
+        )
+        for series, _ in page.samples(family)
+    }
+    return _greatest({labels: _whole(raw) for labels, raw in told.items()}, copies)
+
+
+def matching(series: Mapping[Labels, Value], family: Family) -> dict[Labels, Value]:
+    """The series that the table means: those with `only`, without those of `but`."""
+    if not family.only and not family.but:
+        return dict(series)
+    only, but = set(family.only), set(family.but)
+    return {
+        labels: value
+        for labels, value in series.items()
+        if only.issubset(labels) and but.isdisjoint(labels)
+    }
+
+
+def without(series: Mapping[Labels, float], copies: Iterable[str]) -> frozenset[Labels]:
+    """Of series that tell the same, one each: the greatest, the first of equals."""
+    if not copies:
+        return frozenset(series)
+    found: dict[Labels, Labels] = {}
+    for labels, value in sorted(series.items()):
+        one = _less(labels, copies)
+        if one not in found or value > series[found[one]]:
+            found[one] = labels
+    return frozenset(found.values())
+
+
+def _greatest(values: Mapping[Labels, float], copies: Iterable[str]) -> dict[Labels, float]:
     greatest: dict[Labels, float] = {}
-    for labels, value in _values(page.samples(family)).items():
+    for labels, value in values.items():
         if 0 <= value <= _MAX_COUNT:
-            one = tuple(pair for pair in labels if pair[0] != "pid")
+            one = _less(labels, ("pid", *copies))
             greatest[one] = max(greatest.get(one, value), value)
     return greatest
+
+
+def _less(labels: Labels, names: Iterable[str]) -> Labels:
+    return tuple(pair for pair in labels if pair[0] not in names)
+
+
+def _whole(raw: str) -> float:
+    """A number as an info label writes it; NaN where it is none."""
+    return float(raw) if raw.isascii() and raw.isdigit() and len(raw) < 16 else math.nan
 
 
 def created_at_s(page: Page, family: str) -> float | None:
     """When the oldest series of the family was made: prometheus_client's `_created` gauges."""
     stem = family.removesuffix("_total")
-    names = (f"{family}_created", f"{stem}_created")
+    names = (family + CREATED, stem + CREATED)
     times = [value for name in names for _, value in page.samples(name)]
     return min(times, default=None)
 

@@ -58,6 +58,11 @@ class Memory:
     counters: dict[Labels, float] = field(default_factory=dict)
     histograms: dict[Labels, Histogram] = field(default_factory=dict)
 
+    @property
+    def has_counted(self) -> bool:
+        """Whether anything was above 0 when the family was last read."""
+        return any(self.counters.values()) or any(any(h.counts) for h in self.histograms.values())
+
     def restarted(self, created_at_s: float | None) -> bool:
         """Is the family younger than the one we remember? Remembers the newer."""
         before, self.created_at_s = self.created_at_s, created_at_s or self.created_at_s

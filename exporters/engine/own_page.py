@@ -22,7 +22,7 @@ from domain.distribution import Distribution
 from domain.grid import EDGES_S, OVER
 from domain.labels import Labels
 from domain.metric import LATENCIES, METRICS
-from exporters.engine.push import Outbox
+from exporters.delivery.delivery import Delivery
 from exporters.engine.reading import Level, Reading
 
 __all__ = ["LE_S", "OwnPage"]
@@ -60,8 +60,8 @@ class _Counts:
 class OwnPage(Collector):
     """Everything since the exporter started; a collector for prometheus_client."""
 
-    def __init__(self, outbox: Outbox | None = None) -> None:
-        self._outbox = outbox
+    def __init__(self, delivery: Delivery | None = None) -> None:
+        self._delivery = delivery
         self._lock = Lock()
         self._counts: dict[_SERIES, _Counts] = defaultdict(_Counts)
         self._totals: dict[_SERIES, float] = defaultdict(float)
@@ -120,21 +120,8 @@ class OwnPage(Collector):
             for name in names:
                 absent.add_sample(absent.name, {**dict(target), "metric": name}, 1)
         yield absent
-        if self._outbox is None:
-            return
-        waiting = Metric(
-            "stagewatch_exporter_queue_bytes", "Exports that wait for the collector.", "gauge"
-        )
-        waiting.add_sample(waiting.name, {}, self._outbox.held_bytes)
-        yield waiting
-        exports = Metric(
-            "stagewatch_exporter_exports",
-            "Exports sent, tried again, dropped, and points that the collector rejected.",
-            "counter",
-        )
-        for outcome, count in sorted(self._outbox.counts.items()):
-            exports.add_sample(f"{exports.name}_total", {"outcome": outcome}, count)
-        yield exports
+        if self._delivery is not None:
+            yield from self._delivery.metrics()
 
 
 def _histogram(name: str, series: dict[Labels, _Counts]) -> Metric:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from itertools import chain, islice
 from pathlib import Path
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -11,12 +12,12 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 
 from domain.errors import InputError
 from domain.labels import labels_of
+from exporters.engine.engines import WANTED
 from exporters.engine.failure import ScrapeError
 from exporters.engine.otlp import export_request
 from exporters.engine.reading import Reading
 from exporters.engine.target import TargetState
 from exporters.engine.text import PageParser
-from exporters.engine.vllm import wanted
 
 __all__ = ["export_requests", "read_pages", "readings"]
 
@@ -40,11 +41,16 @@ def read_pages(paths: Iterable[Path]) -> Iterator[tuple[str, int]]:
 
 
 def readings(pages: Iterable[tuple[str, int]], labels: Mapping[str, str]) -> Iterator[Reading]:
-    """What each page of one target says; the first is where counting begins."""
-    state = TargetState(labels_of(labels))
-    parser = PageParser(wanted().__contains__)
+    """What each page of one target says.
+
+    The first of several is where counting begins; an only one tells all since the engine started.
+    """
+    several = iter(pages)
+    first = list(islice(several, 2))
+    state = TargetState(labels_of(labels), from_zero=len(first) == 1)
+    parser = PageParser(WANTED.__contains__)
     before_ns = 0
-    for number, (text, at_ns) in enumerate(pages, start=1):
+    for number, (text, at_ns) in enumerate(chain(first, several), start=1):
         if at_ns <= before_ns:
             raise InputError(
                 "it is not newer than the page before it",

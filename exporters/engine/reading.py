@@ -42,14 +42,17 @@ class Level:
 class Reading:
     """Everything one scrape says. `target` are the labels that all of its series carry.
 
-    `notes` say what was wrong with the page, one sentence each.
+    `engine` is whose page it was. `absent` are metrics that it no longer has, `missing` stages that
+    it cannot tell. `notes` say what was wrong with the page, one sentence each.
     """
 
     target: Labels
     at_ns: int
     up: bool
+    engine: str = ""
     latencies: tuple[Latency, ...] = ()
     increments: tuple[Increment, ...] = ()
     levels: tuple[Level, ...] = ()
     absent: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -6,29 +6,30 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 
 import httpx
 from prometheus_client import CollectorRegistry, start_http_server
 
 from domain.errors import ConfigError
+from exporters.delivery.delivery import Delivery, open_delivery
+from exporters.delivery.export import Export
+from exporters.engine.checkpoint import Checkpoint, pages_in
 from exporters.engine.describe import describe
+from exporters.engine.engines import WANTED
 from exporters.engine.failure import ScrapeError
 from exporters.engine.otlp import export_request
 from exporters.engine.own_page import OwnPage
-from exporters.engine.push import Outbox, Pusher
-from exporters.engine.reading import Reading
+from exporters.engine.reading import Level, Reading
 from exporters.engine.scrape import fetch, http_client
 from exporters.engine.settings import EngineSettings, TargetSettings
-from exporters.engine.target import TargetState
+from exporters.engine.target import STALL_AFTER_S, TargetState
 from exporters.engine.text import PageParser
-from exporters.engine.vllm import wanted
 
 __all__ = ["once", "read_once", "run"]
 
 _LOG = logging.getLogger(__name__)
-_LAST_FLUSH_S = 2.0
 _LOOK_S = 0.1
 
 
@@ -38,11 +39,27 @@ class _Watch:
 
     target: TargetSettings
     state: TargetState
-    parser: PageParser = field(default_factory=lambda: PageParser(wanted().__contains__))
+    parser: PageParser = field(default_factory=lambda: PageParser(WANTED.__contains__))
+    stall_after_s: float = STALL_AFTER_S
+    memo: bytes | None = None
+    """What a new process would have to know after the last reading; None: what it knew before."""
+    _checkpoint: Checkpoint = field(init=False)
     _told: str = ""
+
+    def __post_init__(self) -> None:
+        self._checkpoint = Checkpoint(self.target.page_url)
+
+    def go_on(self, memo: bytes | None) -> None:
+        """From where the last process was, so that nothing in between is lost or counted twice."""
+        pages = pages_in(memo, self.target.page_url, now_ns=time.time_ns())
+        for at_ns, text in pages:
+            self._digest(text, at_ns)
+        if pages:
+            _LOG.info("%s: counting goes on from the last page", self.target.page_url)
 
     async def read(self, client: httpx.AsyncClient, settings: EngineSettings) -> Reading:
         """One scrape; never raises for what the other side does."""
+        self.memo = None
         try:
             text = await fetch(
                 client,
@@ -57,12 +74,20 @@ class _Watch:
 
     def _digest(self, text: str, at_ns: int) -> Reading:
         try:
-            return self.state.observe(self.parser.parse(text, where=self.target.page_url), at_ns)
+            page = self.parser.parse(text, where=self.target.page_url)
+            reading = self.state.observe(page, at_ns)
+            if reading.up:
+                settled = not self.state.pending
+                self.memo = self._checkpoint.after(page, text, reading.at_ns, is_settled=settled)
+            elif self.state.page_at_ns is None:
+                self.memo = self._checkpoint.forget()
+            return reading  # noqa: TRY300 - what is caught below may come from any of these lines
         except ScrapeError as failure:
             return self.state.failed(failure, at_ns)
         except Exception as error:  # noqa: BLE001 - one page must not end the other targets
             _LOG.exception("a fault of ours while reading %s", self.target.page_url)
-            self.state = TargetState(self.target.series)
+            self.state = TargetState(self.target.series, stall_after_s=self.stall_after_s)
+            self.memo = self._checkpoint.forget()
             fault = ScrapeError(
                 "fault",
                 f"this page cannot be digested: {error!r}",
@@ -99,42 +124,55 @@ def read_once(settings: EngineSettings) -> tuple[Reading, ...]:
     """One reading of every target, counted from the start of the engines."""
 
     async def read_all() -> list[Reading]:
-        watches = [_watch(target, from_zero=True) for target in settings.targets]
+        watches = [_watch(target, settings, from_zero=True) for target in settings.targets]
         async with http_client() as client:
             return await asyncio.gather(*(watch.read(client, settings) for watch in watches))
 
     return tuple(asyncio.run(read_all()))
 
 
-def _watch(target: TargetSettings, *, from_zero: bool = False) -> _Watch:
-    return _Watch(target, TargetState(target.series, from_zero=from_zero))
+def _watch(target: TargetSettings, settings: EngineSettings, *, from_zero: bool = False) -> _Watch:
+    after_s = settings.stall_after_s
+    state = TargetState(target.series, from_zero=from_zero, stall_after_s=after_s)
+    return _Watch(target, state, stall_after_s=after_s)
 
 
 async def _run(
     settings: EngineSettings, stop: Event, started: Callable[[int | None], None] | None
 ) -> None:
-    outbox = Outbox(max_bytes=settings.queue_bytes, max_age_s=settings.queue_age_s)
-    page = OwnPage(outbox)
-
-    def emit(reading: Reading) -> None:
-        page.update(reading)
-        if settings.endpoint is not None:
-            outbox.put(export_request(reading).SerializeToString())
-
     async with AsyncExitStack() as stack:
+        delivery = await stack.enter_async_context(open_delivery(settings, kind="engine"))
+        page = OwnPage(delivery)
         port = _serve(settings, page, stack)
         client = await stack.enter_async_context(http_client())
-        pusher = _pusher(settings, outbox, client)
+
+        def emit(reading: Reading, memo: bytes | None) -> None:
+            page.update(reading)
+            delivery.put(_export(reading, memo, delivery))
+
+        watches = [_watch(target, settings) for target in settings.targets]
+        for watch in watches:
+            watch.go_on(delivery.memo(watch.state.labels))
         tasks = [
-            asyncio.create_task(_watch_target(_watch(target), client, settings, share, emit))
-            for share, target in zip(_shares(settings), settings.targets, strict=True)
+            asyncio.create_task(_watch_target(watch, client, settings, share, emit))
+            for share, watch in zip(_shares(settings), watches, strict=True)
         ]
-        tasks += [asyncio.create_task(pusher.run())] if pusher is not None else []
+        tasks.append(asyncio.create_task(delivery.run()))
         if started is not None:
             started(port)
         await _until(stop, tasks)
-        if pusher is not None and await pusher.flush(_LAST_FLUSH_S):
-            _LOG.warning("%d exports were not sent and are lost", len(outbox))
+
+
+def _export(reading: Reading, memo: bytes | None, delivery: Delivery) -> Export:
+    """The reading, with what of its target waits already."""
+    waiting, labels = delivery.waiting(reading.target), reading.target
+    levels = (
+        Level(metric="spooled_bytes", labels=labels, value=waiting.size_bytes),
+        Level(metric="spooled_age", labels=labels, value=waiting.oldest_age_s),
+    )
+    told = replace(reading, levels=(*reading.levels, *levels))
+    body = export_request(told).SerializeToString()
+    return Export(owner=labels, at_ns=reading.at_ns, body=body, memo=memo)
 
 
 def _shares(settings: EngineSettings) -> list[float]:
@@ -148,7 +186,7 @@ async def _watch_target(
     client: httpx.AsyncClient,
     settings: EngineSettings,
     begin_s: float,
-    emit: Callable[[Reading], None],
+    emit: Callable[[Reading, bytes | None], None],
 ) -> None:
     """Scrapes on a grid that does not drift; a tick that comes during a scrape is left out."""
     clock = asyncio.get_running_loop().time
@@ -157,17 +195,10 @@ async def _watch_target(
         await asyncio.sleep(max(next_s - clock(), 0))
         reading = await watch.read(client, settings)
         watch.log(reading)
-        emit(reading)
+        # why a thread: a slow disk must not hold up the others
+        await asyncio.to_thread(emit, reading, watch.memo)
         ticks = math.floor((clock() - next_s) / settings.interval_s) + 1
         next_s += ticks * settings.interval_s
-
-
-def _pusher(settings: EngineSettings, outbox: Outbox, client: httpx.AsyncClient) -> Pusher | None:
-    if settings.endpoint is None:
-        return None
-    url = settings.endpoint.rstrip("/").removesuffix("/v1/metrics") + "/v1/metrics"
-    token = settings.token.get_secret_value() if settings.token is not None else None
-    return Pusher(outbox, client, url, timeout_s=settings.push_timeout_s, token=token)
 
 
 def _serve(settings: EngineSettings, page: OwnPage, stack: AsyncExitStack) -> int | None:

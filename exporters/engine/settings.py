@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from domain.labels import LABEL_NAMES, MAX_LABEL_LENGTH, Labels, labels_of
+from exporters.delivery.settings import DeliverySettings, WebAddress
 
 __all__ = ["EngineSettings", "TargetSettings"]
 
@@ -16,16 +17,6 @@ _OWN_FIELDS = ("service", "replica", "role", "pool")
 _FREE = tuple(name for name in LABEL_NAMES if name not in (*_OURS, *_OWN_FIELDS))
 
 
-def _web_address(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is no web address; write http://host:port/metrics")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("a password in a URL ends up in logs; leave it out of the address")
-    return url
-
-
-_Url = Annotated[str, AfterValidator(_web_address)]
 _Label = Annotated[str, Field(min_length=1, max_length=MAX_LABEL_LENGTH)]
 
 
@@ -34,7 +25,7 @@ class TargetSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    url: _Url = Field(description="The engine's page; `/metrics` is added to a bare host.")
+    url: WebAddress = Field(description="The engine's page; `/metrics` is added to a bare host.")
     service: _Label = Field(description="The service; the same as `service.name` of its spans.")
     replica: _Label | None = Field(
         default=None, description="This replica's name; host and port when absent."
@@ -75,10 +66,8 @@ class TargetSettings(BaseModel):
         return labels_of({**self.labels, **own})
 
 
-class EngineSettings(BaseModel):
+class EngineSettings(DeliverySettings):
     """All targets of one sidecar, and where what they say goes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     targets: tuple[TargetSettings, ...] = Field(min_length=1, description="The engines to read.")
     interval_s: float = Field(
@@ -90,26 +79,13 @@ class EngineSettings(BaseModel):
     timeout_s: float = Field(
         default=5.0, gt=0, le=60, description="A page must have arrived within this time (s)."
     )
+    stall_after_s: float = Field(
+        default=5.0,
+        ge=1,
+        description="An engine with requests stands still when nothing moved for this long (s).",
+    )
     max_page_bytes: int = Field(
         default=16 * _MIB, ge=1024, description="A page longer than this is refused (bytes)."
-    )
-    endpoint: _Url | None = Field(
-        default="http://127.0.0.1:4318",
-        description="The collector's OTLP/HTTP address, without `/v1/metrics`. Null: do not push.",
-    )
-    token: SecretStr | None = Field(
-        default=None, description="Bearer token that the collector asks for."
-    )
-    push_timeout_s: float = Field(
-        default=10.0, gt=0, le=60, description="An export must be answered within this time (s)."
-    )
-    queue_bytes: int = Field(
-        default=32 * _MIB,
-        ge=64 * 1024,
-        description="Exports that wait for the collector; beyond, the oldest are dropped (bytes).",
-    )
-    queue_age_s: float = Field(
-        default=3600.0, gt=0, description="An export that waited longer is dropped (s)."
     )
     listen_host: str = Field(
         default="127.0.0.1", min_length=1, description="Address of the exporter's own page."

@@ -7,13 +7,13 @@ A last line without a line feed was cut off and is not believed: `14` may have b
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from domain.labels import Labels
 from exporters.engine.failure import ScrapeError
 
-__all__ = ["Page", "PageParser", "Series"]
+__all__ = ["Page", "PageParser", "Series", "page_of"]
 
 _SKIP = -1
 _CACHE_SPARE = 4096
@@ -49,7 +49,8 @@ class Series:
 class Page:
     """The wanted samples of one page, and what was wrong with it.
 
-    `suspects` are names of samples with a line that could not be read, or that contradict another.
+    `types` are all that the page declares, wanted or not. `suspects` are names of samples with a
+    line that could not be read, or that contradict another.
     """
 
     types: Mapping[str, str]
@@ -59,6 +60,7 @@ class Page:
     _values: Mapping[int, float]
     _series: list[Series]
     _by_name: Mapping[str, list[int]]
+    _text: str = ""
 
     def samples(self, name: str) -> list[tuple[Series, float]]:
         """Every sample of that name on the page."""
@@ -70,7 +72,52 @@ class Page:
         return any(slot in self._values for slot in self._by_name.get(name, ()))
 
     def names(self) -> frozenset[str]:
-        return frozenset(self._series[slot].name for slot in self._values)
+        """The names of the wanted samples that the page has."""
+        return frozenset(name for name in self._by_name if self.has(name))
+
+    def lacks(self, before: "Page") -> bool:
+        """Whether a series that counts was on that earlier page and is not on this one."""
+        if before._series is not self._series:  # noqa: SLF001 - a page of the same parser
+            return True
+        gone = before._values.keys() - self._values.keys()  # noqa: SLF001
+        return any(self.types.get(self._series[slot].name) != "gauge" for slot in gone)
+
+    def all_names(self) -> frozenset[str]:
+        """The names of all samples, wanted or not: slow, for pages that say nothing we know."""
+        starts = (_STARTS.match(line) for line in self._text.split("\n"))
+        return self.names() | {start[1] for start in starts if start is not None}
+
+
+def page_of(
+    samples: Iterable[tuple[str, Mapping[str, str], float]],
+    types: Mapping[str, str] | None = None,
+) -> Page:
+    """A page of samples that did not come as text: name, labels (`le` among them), value."""
+    values: dict[int, float] = {}
+    series: list[Series] = []
+    by_name: dict[str, list[int]] = {}
+    suspects: set[str] = set()
+    slots: dict[Series, int] = {}
+    for name, labels, value in samples:
+        one = _series_of(name, dict(labels))
+        if one is None:
+            suspects.add(name)
+            continue
+        slot = slots.setdefault(one, len(series))
+        if slot == len(series):
+            series.append(one)
+            by_name.setdefault(name, []).append(slot)
+        if values.setdefault(slot, value) != value:
+            suspects.add(name)
+    return Page(
+        types=types or {},
+        torn=False,
+        bad_lines=len(suspects),
+        suspects=frozenset(suspects),
+        _values=values,
+        _series=series,
+        _by_name=by_name,
+    )
 
 
 class PageParser:
@@ -113,6 +160,7 @@ class PageParser:
             _values=reading.values,
             _series=self._series,
             _by_name=self._by_name,
+            _text=text,
         )
 
     def _forget(self) -> None:
@@ -178,13 +226,9 @@ class PageParser:
         """The place of a series, however it is spelled; None if its labels make no sense."""
         pairs = [(key, _unescaped(value[1:-1])) for key, value in _PAIRS.findall(braces)]
         labels = dict(pairs)
-        if len(labels) != len(pairs):
+        series = _series_of(name, labels) if len(labels) == len(pairs) else None
+        if series is None:
             return None
-        le = labels.pop("le", None)
-        edge = _number(le) if le is not None else None
-        if le is not None and (edge is None or math.isnan(edge)):
-            return None
-        series = Series(name, tuple(sorted(labels.items())), edge)
         slot = self._slot_of.setdefault(series, len(self._series))
         if slot == len(self._series):
             self._series.append(series)
@@ -200,6 +244,15 @@ class _Reading:
         self.types: dict[str, str] = {}
         self.suspects: set[str] = set()
         self.bad_lines = 0
+
+
+def _series_of(name: str, labels: dict[str, str]) -> Series | None:
+    """The series, its `le` as a number; None where that is none."""
+    le = labels.pop("le", None)
+    edge = _number(le) if le is not None else None
+    if le is not None and (edge is None or math.isnan(edge)):
+        return None
+    return Series(name, tuple(sorted(labels.items())), edge)
 
 
 def _number(raw: str) -> float | None:
@@ -219,18 +272,20 @@ def _unescaped(value: str) -> str:
 def _no_page(text: str, where: str) -> ScrapeError:
     """Why a body without a single sample is no page."""
     start = text.lstrip()[:64]
+    remedy = "Is this the address of the engine's metrics page?"
     if not start:
         reason, problem = "empty", "the body is empty"
+        remedy = "Its metrics may be switched off, or none of its processes could write them."
     elif start[0] == '"':
         reason, problem = "json_string", "the body looks like a JSON string, not like a page"
+        remedy = "llama.cpp did this between b7010 and its PR 17386: update it."
     elif start[0] in "[{":
         reason, problem = "json", "the body looks like JSON, not like a page"
+        remedy = "The page of `trtllm-serve` is `/prometheus/metrics`."
     elif start[0] == "<":
         reason, problem = "html", "the body looks like HTML, not like a page"
     elif all(not line or line.startswith("#") for line in text.split("\n")):
         reason, problem = "no_samples", "the page has comments but no samples"
     else:
         reason, problem = "not_prometheus", f"no line reads like a sample; it begins {start!r}"
-    return ScrapeError(
-        reason, problem, where=where, remedy="Is this the address of the engine's metrics page?"
-    )
+    return ScrapeError(reason, problem, where=where, remedy=remedy)

@@ -120,7 +120,12 @@ def _start(children: "_Children", arguments: argparse.Namespace, running: Runnin
     targets = children.start_fleet(fleet)
     children.start_exporter(
         EngineSettings.model_validate(
-            {"targets": targets, "endpoint": running.otlp_http_url, "listen_port": None}
+            {
+                "targets": targets,
+                "endpoint": running.otlp_http_url,
+                "listen_port": None,
+                "spool_dir": arguments.data_dir / "spool",
+            }
         )
     )
     _welcome(arguments, running, len(targets))

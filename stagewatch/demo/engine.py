@@ -127,6 +127,7 @@ class Engine:
         self, calendar: Calendar, speed: Speed, noise: Sequence[float], listener: Listener
     ) -> None:
         self.slowdown = 1.0
+        self._halted = self._missed_end = False
         self._calendar = calendar
         self._speed = speed
         self._noise = noise
@@ -166,6 +167,15 @@ class Engine:
     def steps(self) -> int:
         return self._step
 
+    def halt(self, *, halted: bool) -> None:
+        """The process hangs, or goes on where it stood; what arrives meanwhile only waits."""
+        self._halted = halted
+        if self._missed_end:
+            self._end()
+        else:
+            self._drop_aborted()
+            self._begin()
+
     def submit(self, job: Job) -> None:
         """Queue a request that has just arrived in the engine."""
         if job.state is State.ABORTED:
@@ -176,10 +186,10 @@ class Engine:
         self._begin()
 
     def abort(self, job: Job) -> None:
-        """Drop a request whose user is gone: at once, or when the step in progress ends."""
+        """Drop a request whose user is gone: at once, or when the step or the hang ends."""
         if job.state in (State.ENDED, State.ABORTED):
             return
-        if self._stepping and job.state in (State.PREFILLING, State.DECODING):
+        if self._halted or (self._stepping and job.state in (State.PREFILLING, State.DECODING)):
             self._aborting.append(job)
         else:
             self._drop(job)
@@ -187,7 +197,7 @@ class Engine:
 
     def _begin(self) -> None:
         """Start the next step if there is anything to do and none is in progress."""
-        if self._stepping:
+        if self._stepping or self._halted:
             return
         preempted = self._grow()
         budget = self._speed.step_tokens - len(self._decoding)
@@ -276,6 +286,9 @@ class Engine:
 
     def _end(self) -> None:
         """Every decoding request has one token more; prompts that are whole have their first."""
+        self._missed_end = self._halted
+        if self._halted:
+            return
         now_s = self._calendar.now_s
         self._stepping = False
         self._step += 1
@@ -294,11 +307,13 @@ class Engine:
         for job in whole:
             self._first(job)
         self._chunks = []
-        for job in self._aborting:
-            if job.state is not State.ENDED:
-                self._drop(job)
-        self._aborting.clear()
+        self._drop_aborted()
         self._begin()
+
+    def _drop_aborted(self) -> None:
+        while self._aborting and not (self._halted or self._stepping):
+            if (job := self._aborting.pop(0)).state not in (State.ENDED, State.ABORTED):
+                self._drop(job)
 
     @staticmethod
     def _computed(job: Job, tokens: int) -> bool:

@@ -130,6 +130,7 @@ class Fleet:
         self._effects = effects
         for name, replica in self.replicas.items():
             replica.engine.slowdown = effects.slowdown.get(name, 1.0)
+            replica.engine.halt(halted=name in effects.halted)
 
     def _expect(self, service: Service) -> None:
         """The service's next user."""

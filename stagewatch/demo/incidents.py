@@ -16,6 +16,7 @@ class Effects:
     traffic: Mapping[str, float] = field(default_factory=dict)  # by service
     slowdown: Mapping[str, float] = field(default_factory=dict)  # by replica
     network_s: Mapping[str, float] = field(default_factory=dict)  # by the user's region
+    halted: frozenset[str] = frozenset()  # replicas whose engine process hangs
 
 
 HEALTHY = Effects()
@@ -60,6 +61,13 @@ _ALL = (
         place="us-east-1",
         sentence="Users in us-east-1 are 0.8 s further away; the servers are as fast as before.",
         effects=Effects(network_s={"us-east-1": 0.8}),
+    ),
+    Incident(
+        name="stall",
+        stage=Stage.DECODE,
+        place="assistant-decode-1",
+        sentence="The engine process of assistant-decode-1 hangs; its page still answers.",
+        effects=Effects(halted=frozenset({"assistant-decode-1"})),
     ),
 )
 

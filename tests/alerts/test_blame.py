@@ -1,15 +1,18 @@
 """The guilty stage: which grew most, where it is worst, and what nobody measured."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from alerts.blame import blame
+from alerts.blame import blame, per_token
+from alerts.codec import blame_from, blame_text
 from alerts.message import accusation
-from collector.query import Flow, Stages, StageShare, Window
+from collector.query import Flow, Point, Series, Stages, StageShare, Window
 from domain.distribution import EMPTY, exact
 from domain.request import Stage
 
 WINDOW = Window(since_s=0, until_s=300)
-FLOW = Flow(started=None, finished=None, failed=0, cancelled=0, rejected=0)
+FLOW = Flow(started=None, finished=None, failed=None, cancelled=None, rejected=None)
 
 
 def stages(means_s, labels=(), window=WINDOW):
@@ -140,3 +143,46 @@ def test_a_stage_that_shrank_is_not_blamed_for_growing():
 
     assert (found.stage, found.share) == (Stage.PREFILL, None)
     assert "is the longest stage, though none grew" in accusation(found)
+
+
+def tokens(mean_s, n=100, labels=()):
+    values = exact(np.full(n, mean_s))
+    return Series(labels=labels, points=[Point(since_s=0, until_s=300, distribution=values)])
+
+
+def test_longer_answers_are_not_to_blame_for_a_promise_on_tokens():
+    """Decode takes three times as long, because answers are three times as long: nothing grew."""
+    before = per_token([tokens(0.02)], WINDOW)
+    now = per_token([tokens(0.02)], WINDOW)
+
+    found = blame("tpot", now[0], before[0])
+
+    assert (found.stage, found.share) == (Stage.DECODE, None)
+    assert "Decode per token is the longest stage, though none grew" in accusation(found)
+
+
+def test_a_promise_on_tokens_is_compared_token_by_token():
+    now = per_token([tokens(0.08)], WINDOW)
+    replicas = per_token(
+        [tokens(0.02, labels=(("replica", "a"),)), tokens(0.14, labels=(("replica", "b"),))], WINDOW
+    )
+
+    said = accusation(blame("itl", now[0], per_token([tokens(0.02)], WINDOW)[0], replicas))
+
+    assert said.startswith("Decode per token carries 100 % of what grew: now 80 ms, 20 ms before")
+    assert "worst on b with 140 ms against 20 ms" in said
+
+
+def test_without_a_token_nobody_is_accused():
+    assert per_token([Series(labels=(), points=[])], WINDOW) == []
+    assert blame("tpot", None, None).missing == (Stage.DECODE,)
+
+
+def test_an_engine_that_stood_still_is_behind_what_grew():
+    stood = "vllm-3 of chat moves again since 10:00:20 UTC; it had stood still for at least 12 s."
+    found = replace(blame("ttft", NOW, BEFORE), behind=(stood,))
+
+    said = accusation(found)
+
+    assert said.startswith(f"Behind it: {stood} What grew below is a consequence. Queue carries")
+    assert blame_from(blame_text(found)) == found

@@ -291,6 +291,85 @@ def test_the_loop_goes_on_after_a_failed_tick(state, caplog, failure):
     assert SqlLedger(state).standings()[0].evaluated_at_s == at(3)
 
 
+class Halved(Fleet):
+    """A fleet of which the minutes of one metric cannot be read."""
+
+    wrong = ""
+
+    def slices(self, indicator, window):
+        if indicator.metric == self.wrong:
+            raise ValueError("good must lie between 0 and total")
+        return super().slices(indicator, window)
+
+
+def two():
+    return chat(
+        "- {phrase: 'p99 e2e <= 9s over 30d', name: slow}\n"
+        "- {phrase: 'p99 ttft <= 1.5s over 30d', name: chat}"
+    )
+
+
+def test_an_objective_that_cannot_be_judged_holds_up_no_other_and_says_so(state, caplog):
+    fleet = Halved(outage(60, 20))
+    alerts = evaluator(fleet, state, two())
+    alerts.tick(at(0, 11))
+    fleet.wrong = "e2e"
+    for index in range(1, 81):
+        alerts.tick(at(index, 11))
+
+    standings = {each.id: each for each in SqlLedger(state).standings()}
+    assert standings["chat"].state == "page"
+    assert standings["chat"].evaluated_at_s == at(80)
+    slow = standings["slow"]
+    assert (slow.state, slow.stale, slow.evaluated_at_s) == ("not observed", True, at(0))
+    assert slow.message == (
+        "slow has not been judged since 08:00 UTC, because its minutes cannot be read: good must "
+        "lie between 0 and total. Next: look at the log of the evaluator."
+    )
+    assert caplog.text.count("slow cannot be judged") == 1
+
+
+def test_an_objective_that_can_be_judged_again_makes_up_for_what_it_missed(state):
+    fleet = Halved(outage(60, 20))
+    alerts = evaluator(fleet, state, two())
+    alerts.tick(at(0, 11))
+    fleet.wrong = "e2e"
+    alerts.tick(at(70, 11))
+    fleet.wrong = ""
+
+    alerts.tick(at(80, 11))
+
+    standings = SqlLedger(state).standings()
+    assert [each.trouble for each in standings] == ["", ""]
+    assert {each.evaluated_at_s for each in standings} == {at(80)}
+    assert {each.state for each in standings} == {"page"}
+
+
+def test_an_alert_that_is_open_stays_so_while_its_minutes_cannot_be_read(state):
+    fleet = Halved(outage(60, 40))
+    alerts = evaluator(fleet, state, two())
+    alerts.tick(at(0, 11))
+    alerts.tick(at(80, 11))
+    fleet.wrong = "e2e"
+    alerts.tick(at(90, 11))
+
+    slow = SqlLedger(state).standing("slow")
+    assert (slow.state, slow.stale) == ("page", True)
+    assert "slow has not been judged since 09:20 UTC" in slow.message
+
+
+def test_a_past_that_cannot_be_read_does_not_hold_up_the_present(state, caplog):
+    fleet = Halved(outage(60, 20))
+    fleet.wrong = "e2e"
+    alerts = evaluator(fleet, state, two())
+
+    for index in (60, 80):
+        alerts.tick(at(index, 11))
+
+    assert SqlLedger(state).standing("chat").state == "page"
+    assert caplog.text.count("the past of slow cannot be read") == 1
+
+
 def test_slices_older_than_their_retention_are_dropped(state):
     fleet = Fleet(outage(5, 0))
     alerts = evaluator(fleet, state, slices_retention_days=1)

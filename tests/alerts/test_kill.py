@@ -14,9 +14,9 @@ KILLS = 8
 LONGEST_S = 1.0
 
 
-def start(database, url):
+def start(place, url, *, module="tests.alerts.incident_process"):
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.alerts.incident_process", str(database), url],
+        [sys.executable, "-m", module, str(place), url],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -50,3 +50,22 @@ def test_a_process_killed_again_and_again_tells_each_event_once_and_in_order(tmp
     bodies = {}
     for post in pager.posts:
         assert bodies.setdefault(post["key"], post["body"]) == post["body"]
+
+
+@pytest.mark.slow
+def test_a_watch_killed_again_and_again_tells_of_a_stall_once_and_of_its_end_once(tmp_path):
+    chance = random.Random(11)  # noqa: S311 - no secret
+    with Pager() as pager:
+        for _ in range(KILLS):
+            process = start(tmp_path, pager.url, module="tests.alerts.stall_process")
+            assert process.stdout.readline() == "ready\n"
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(chance.uniform(0, 0.4))
+            kill(process)
+        process = start(tmp_path, pager.url, module="tests.alerts.stall_process")
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "done\n"]
+        accepted = pager.wait_for(3)
+        kill(process)
+
+    told = [(each["severity"], each["event"]) for each in accepted]
+    assert told == [("page", "firing"), ("page", "resolved"), ("ticket", "firing")]

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from alerts.settings import AlertsSettings, WebhookSettings
+from domain.objective import Severity
 
 HOOK = {"name": "pager", "url": "https://hooks.example/s3cret"}
 
@@ -30,6 +31,21 @@ def test_no_secret_of_a_receiver_is_ever_printed():
     assert "s3cret" not in repr(receiver) + receiver.model_dump_json()
 
 
+def test_engines_are_watched_without_any_objective():
+    settings = AlertsSettings()
+
+    assert settings.conditions.engine_stalled is Severity.PAGE
+    assert settings.conditions.target_down is Severity.TICKET
+
+
+@pytest.mark.parametrize("off", ["off", False, "false", "none"], ids=repr)
+def test_a_condition_can_be_switched_off_also_as_yaml_writes_it(off):
+    settings = AlertsSettings(conditions={"engine_stalled": off, "target_down": "page"})
+
+    assert settings.conditions.engine_stalled is None
+    assert settings.conditions.target_down is Severity.PAGE
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -38,6 +54,8 @@ def test_no_secret_of_a_receiver_is_ever_printed():
         ({"receivers": [{**HOOK, "timeout_s": 0}]}, "timeout_s"),
         ({"recievers": []}, "recievers"),
         ({"grace_s": -1}, "grace_s"),
+        ({"conditions": {"engine_stalled": "loud"}}, "engine_stalled"),
+        ({"conditions": {"forget_after_s": 5}}, "forget_after_s"),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused(wrong, said):

@@ -12,12 +12,12 @@ from pydantic import TypeAdapter
 
 from collector import answers
 from collector.answers import (
-    FreshnessAnswer,
     GaugeAnswer,
     QuantileAnswer,
     RequestAnswer,
     StagesAnswer,
 )
+from collector.liveness_answers import FreshnessAnswer, freshness_answer
 from collector.query import (
     Flow,
     Freshness,
@@ -175,7 +175,7 @@ def test_freshness_is_null_where_nothing_came():
         Freshness(service="gone", newest_at_s=None, replicas=[]),
     ]
 
-    answer = answers.freshness_answer(None, services)
+    answer = freshness_answer(None, services)
 
     assert has_the_form(answer, FreshnessAnswer)
     assert answer["watermark"] is None

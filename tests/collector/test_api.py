@@ -219,6 +219,7 @@ def test_every_path_stands_in_openapi_with_its_answer(client):
             "gauges",
             "labels",
             "freshness",
+            "conditions",
             "health",
         )
     }

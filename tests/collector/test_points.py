@@ -133,6 +133,26 @@ def test_names_of_the_conventions_are_ours_with_their_side(tmp_path):
     assert distribution(tmp_path, "tpot", source="page").n == 5
 
 
+def test_gaps_of_a_client_are_between_chunks(tmp_path):
+    stored(
+        tmp_path,
+        exponential(name="gen_ai.client.operation.time_to_first_chunk"),
+        exponential(name="gen_ai.client.operation.time_per_output_chunk"),
+    )
+
+    assert distribution(tmp_path, "ttft", source="client").n == 5
+    assert distribution(tmp_path, "itl", source="client").n == 5
+
+
+@pytest.mark.parametrize(("operation", "n"), [("chat", 5), ("embeddings", 0), ("invoke_agent", 0)])
+def test_durations_of_other_operations_are_no_requests(tmp_path, operation, n):
+    operation = {"gen_ai.operation.name": operation}
+
+    stored(tmp_path, exponential(name="gen_ai.client.operation.duration", **operation))
+
+    assert distribution(tmp_path, "e2e").n == n
+
+
 def test_cumulative_buckets_are_differenced_and_the_first_reading_is_the_base(tmp_path):
     readings = [([5, 5, 0], 4.0), ([7, 5, 0], 4.2), ([7, 5, 0], 4.2), ([7, 6, 0], 4.7)]
     stored(

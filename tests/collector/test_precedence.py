@@ -3,12 +3,13 @@
 from collector.precedence import Precedence, contested
 from domain.labels import labels_of
 
-SPAN, PAGE, CLIENT, OTHER = 1, 2, 3, 4
+SPAN, PAGE, CLIENT, OTHER, FRONTEND = 1, 2, 3, 4, 5
 LABELS = {
     SPAN: labels_of({"service": "chat", "source": "span"}),
     PAGE: labels_of({"service": "chat", "source": "page"}),
     CLIENT: labels_of({"service": "chat", "source": "client"}),
     OTHER: labels_of({"service": "batch", "source": "page"}),
+    FRONTEND: labels_of({"service": "chat", "source": "frontend"}),
 }
 T = 1_795_966_020
 
@@ -28,9 +29,9 @@ def test_two_replicas_of_one_source_do_not_contest_each_other():
 
 
 def test_a_source_we_do_not_know_comes_last():
-    found = contested({**LABELS, 5: labels_of({"service": "chat"})})
+    found = contested({**LABELS, 6: labels_of({"service": "chat"})})
 
-    assert found[5][1] > found[CLIENT][1] > found[PAGE][1] > found[SPAN][1]
+    assert found[6][1] > found[CLIENT][1] > found[PAGE][1] > found[SPAN][1]
 
 
 def test_spans_are_always_believed():
@@ -75,3 +76,17 @@ def test_the_client_gives_way_to_any_server():
 
 def test_another_service_is_not_concerned():
     assert judge((10, T, SPAN)).believes(10, T, OTHER)
+
+
+def test_a_frontend_stands_between_spans_and_pages():
+    assert not judge((10, T, SPAN)).believes(10, T, FRONTEND)
+    assert not judge((10, T, FRONTEND)).believes(10, T, PAGE)
+    assert judge((10, T, PAGE)).believes(10, T, FRONTEND)
+
+
+def test_a_question_about_replicas_looks_behind_the_frontend():
+    apart = Precedence(contested(LABELS, apart=True), [(10, T, FRONTEND)])
+
+    assert apart.believes(10, T, PAGE)
+    assert apart.believes(10, T, FRONTEND)
+    assert not Precedence(contested(LABELS, apart=True), [(10, T, SPAN)]).believes(10, T, PAGE)

@@ -132,7 +132,7 @@ def test_those_who_gave_up_stand_beside_the_survivors(recorded):
 
     assert (found.flow.cancelled, found.flow.rejected, found.flow.failed) == (10, 6, 0)
     assert found.flow.started is None
-    assert found.flow.unfinished is None
+    assert found.flow.unfinished_low is None
 
 
 def test_without_spans_of_clients_the_network_is_missing_and_kv_transfer_is_not_asked_for(stored):
@@ -278,7 +278,7 @@ def test_started_and_finished_come_from_the_page_also_beside_spans(stored):
 
     (found,) = reader.stages(Selection(window=window, where=(("source", "span"),)))
 
-    assert (found.flow.started, found.flow.finished, found.flow.unfinished) == (9, 7, 2)
+    assert (found.flow.started, found.flow.finished, found.flow.unfinished_low) == (9, 7, 2)
 
 
 def test_a_level_adds_over_replicas_and_averages_over_time(stored):
@@ -515,3 +515,22 @@ def test_any_window_is_what_its_values_say(tmp_path_factory, values, windows, st
                         truth, rel=RELATIVE_ERROR
                     )
         reader.close()
+
+
+def test_the_beginning_of_a_replicas_data_is_known_also_within_a_coarse_tile(stored):
+    """A rate over six hours must not be divided by hours in which nobody watched."""
+    writer, reader = stored
+    since_s = T - 4 * 3600
+    for replica, first_s in (("early", since_s - 600), ("late", since_s + 1500)):
+        for at_s in range(first_s, T, 300):
+            writer.metrics(
+                metrics(gauge("up", 1, at_s), **{"service.instance.id": replica}),
+            )
+    writer.settle()
+
+    (found,) = reader.freshness(Window(since_s=since_s, until_s=T))
+    begins = {dict(each.labels)["replica"]: each.since_s - since_s for each in found.replicas}
+
+    assert begins == {"early": 0, "late": 1500}
+    assert found.since_s == since_s
+    assert {each.sources for each in found.replicas} == {frozenset({"page"})}

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector import segment
-from collector.legs import KINDS, OUTCOMES, SECONDS, TOKENS, LegTable, concat
+from collector.legs import KINDS, OUTCOMES, SECONDS, STREAMED, TOKENS, LegTable, concat
 from domain.errors import StoreError
-from domain.request import Leg, LegKind
-from tests.strategies import legs
+from domain.leg import Leg, LegKind
+from tests.strategies import families, legs
 
 LABELS = (("service", "chat"),)
 
@@ -20,9 +20,12 @@ def table_of(made):
     return LegTable(
         trace_ids=b"".join(leg.trace_id for leg in made),
         span_ids=b"".join(leg.span_id for leg in made),
+        parent_ids=b"".join(leg.parent_id or bytes(8) for leg in made),
         series_id=np.full(len(made), 7),
         kind=np.array([KINDS.index(leg.kind) for leg in made], np.uint8),
         outcome=np.array([OUTCOMES.index(leg.outcome) for leg in made], np.uint8),
+        streamed=np.array([STREAMED.index(leg.streamed) for leg in made], np.uint8),
+        room=np.array([leg.room for leg in made], np.int64),
         start_at_ns=np.array([leg.start_at_ns for leg in made], np.int64),
         end_at_ns=np.array([leg.end_at_ns for leg in made], np.int64),
         seconds={
@@ -41,7 +44,7 @@ def back(table):
     return [table.leg(row, {7: LABELS}) for row in range(len(table))]
 
 
-@given(st.lists(legs, min_size=1, max_size=20), st.booleans())
+@given(st.one_of(st.lists(legs, min_size=1, max_size=20), families()), st.booleans())
 def test_what_goes_into_a_segment_comes_back_to_the_last_bit(made, packed):
     made = [replace(leg, labels=LABELS) for leg in made]
 

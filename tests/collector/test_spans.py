@@ -9,11 +9,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from collector import spans as spans_module
 from collector.legs import KINDS, SECONDS, TOKENS
+from collector.semantics import NUMBERS, STREAMED
 from collector.series import SeriesIds
 from collector.span_columns import Times
+from collector.span_names import DECISIVE, ROWS
 from collector.spans import SpanReader
 from domain.labels import value_of
-from domain.request import LegKind, Outcome
+from domain.leg import LegKind, Outcome
 from tests.collector.storing import NOW_S, OVERLOAD, span, traces
 from tests.paths import RECORDED
 
@@ -165,13 +167,27 @@ def test_a_clients_span_is_as_long_as_the_request():
     ("attributes", "outcome"),
     [
         ({"error__type": "timeout"}, Outcome.FAILED),
+        ({"error__type": "429"}, Outcome.FAILED),
+        ({"error__type": "503"}, Outcome.FAILED),
+        ({"error__type": "404"}, Outcome.REJECTED),
+        ({"error__type": "openai.BadRequestError"}, Outcome.REJECTED),
+        ({"error__type": "499"}, Outcome.CANCELLED),
+        ({"error__type": "asyncio.CancelledError"}, Outcome.CANCELLED),
+        ({"error__type": "rejected", "stagewatch__outcome": "ok"}, Outcome.OK),
         ({"stagewatch__outcome": "cancelled"}, Outcome.CANCELLED),
         ({"stagewatch__outcome": "rejected"}, Outcome.REJECTED),
         ({"stagewatch__outcome": "ok"}, Outcome.OK),
+        ({"gen_ai__response__finish_reasons": "abort"}, Outcome.CANCELLED),
+        ({"gen_ai__response__finish_reasons": '["abort"]'}, Outcome.CANCELLED),
+        ({"gen_ai__response__finish_reasons": "error"}, Outcome.FAILED),
+        ({"gen_ai__response__finish_reasons": "length"}, Outcome.OK),
+        ({}, Outcome.OK),
     ],
 )
 def test_how_a_request_ended_is_what_the_client_says(attributes, outcome):
-    assert leg_of(span(kind=CLIENT, **attributes)).outcome is outcome
+    made = span(kind=CLIENT, gen_ai__operation__name="chat", **attributes)
+
+    assert leg_of(made).outcome is outcome
 
 
 def test_an_error_status_is_a_failure():
@@ -212,12 +228,25 @@ _numbers = st.one_of(
 )
 _attributes = st.lists(
     st.one_of(
-        st.tuples(st.sampled_from(sorted(spans_module.NUMBERS)[:8]), _numbers),
+        st.tuples(st.sampled_from(sorted(NUMBERS)[:8]), _numbers),
         st.tuples(
             st.sampled_from(
-                ("stagewatch.use_case", "error.type", "gen_ai.request.id", "http.route", QUEUE)
+                (
+                    "stagewatch.use_case",
+                    "error.type",
+                    "gen_ai.request.id",
+                    "http.route",
+                    QUEUE,
+                    *sorted(DECISIVE),
+                    *sorted(STREAMED),
+                    "bootstrap_room",
+                    "instance_id",
+                    "request.outcome",
+                )
             ),
-            st.sampled_from(("", "a", "b" * 200, "\x12\x09!" * 5)),
+            st.sampled_from(
+                ("", "a", "b" * 200, "\x12\x09!" * 5, "generate", "prefill", "chat", "POST", "true")
+            ),
         ),
     ),
     max_size=6,
@@ -230,7 +259,7 @@ _spans = st.builds(
     st.integers(0, 2**40),
     st.sampled_from((1, 2, 2, 2, 3)),
     st.sampled_from((b"", b"parentid")),
-    st.sampled_from(("llm_request", "llm_request", "other")),
+    st.sampled_from(("llm_request", "other", *sorted({row.name for row in ROWS}), " Req 1")),
     st.sampled_from((False, False, False, True)),
 )
 
@@ -257,6 +286,9 @@ def _sorted_columns(found):
     order = np.argsort([table.trace_id(row) + table.span_id(row) for row in range(len(table))])
     return [
         [table.trace_id(row) for row in order],
+        [table.parent_id(row) for row in order],
+        table.streamed[order].tolist(),
+        table.room[order].tolist(),
         *(table.seconds[name][order].tolist() for name in SECONDS),
         *(table.tokens[name][order].tolist() for name in TOKENS),
         [KINDS[kind] for kind in table.kind[order]],

@@ -33,7 +33,7 @@ from tests.collector.storing import (
 )
 from tests.collector.test_segment import table_of
 from tests.paths import RECORDED
-from tests.strategies import legs
+from tests.strategies import families, legs
 
 CLIENT = Span.SPAN_KIND_CLIENT
 TRUTH = {  # tests/recorded/vllm/README.md: P50, P95, P99 of all 136 spans
@@ -309,7 +309,7 @@ class _Values:
         pass
 
 
-@given(st.lists(legs, min_size=1, max_size=6))
+@given(st.one_of(st.lists(legs, min_size=1, max_size=6), families()))
 def test_columns_give_the_very_values_that_legs_give_one_by_one(made):
     sink = _Values()
     observe(table_of(made), {}, sink)
@@ -323,7 +323,7 @@ def test_columns_give_the_very_values_that_legs_give_one_by_one(made):
     assert sorted(sink.found) == sorted(expected)
 
 
-@given(st.lists(legs, max_size=4, unique_by=lambda leg: leg.kind))
+@given(st.one_of(st.lists(legs, max_size=4, unique_by=lambda leg: leg.span_id), families()))
 def test_alone_and_joined_is_all_that_legs_tell(made):
     fine = [leg for leg in made if leg.outcome is Outcome.OK]
     alone = [told for leg in fine for told in observations([leg])]
@@ -370,4 +370,14 @@ def test_one_tile_grows_no_further_than_its_cells(tmp_path):
 
 
 def test_kinds_are_kept_as_places_in_a_fixed_order():
-    assert [kind.value for kind in KINDS] == ["client", "server", "prefill", "decode"]
+    assert [kind.value for kind in KINDS] == [
+        "client",
+        "server",
+        "prefill",
+        "decode",
+        "frontend",
+        "link",
+        "queue_slice",
+        "prefill_slice",
+        "transfer_slice",
+    ]

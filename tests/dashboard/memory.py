@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from alerts.ledger import Budget, Standing, StandingState
+from alerts.ledger import AlertRecord, Budget, Standing, StandingState
 from collector.query import (
     Flow,
     Freshness,
@@ -21,6 +21,7 @@ from collector.query import (
     Window,
 )
 from domain.buckets import from_buckets, layout
+from domain.condition import Condition, ConditionKind
 from domain.distribution import EMPTY, add_all, exact
 from domain.labels import matches, project, value_of
 from domain.objective import Indicator, Objective
@@ -86,7 +87,10 @@ class World:
     unobserved: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     unfinished: dict[str, int] = field(default_factory=dict)
     newest_at_s: dict[str, int | None] = field(default_factory=dict)
+    since_s: dict[str, int] = field(default_factory=dict)
     objectives: list[tuple[Objective, str]] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)
+    condition_alerts: list[AlertRecord] = field(default_factory=list)
     now_s: int = 0
 
 
@@ -221,8 +225,18 @@ class MemoryReader:
         if self.broken:
             raise BrokenReaderError("store 'stagewatch.db': no such file. Start the collector.")
         return [
-            Freshness(service=name, newest_at_s=self.world.newest_at_s.get(name), replicas=replicas)
+            Freshness(
+                service=name,
+                newest_at_s=self.world.newest_at_s.get(name),
+                replicas=replicas,
+                since_s=self.world.since_s.get(name),
+            )
             for name, replicas in self.world.replicas.items()
+        ]
+
+    def conditions(self, at_s, *, where=(), kinds=tuple(ConditionKind), over_within_s=120):
+        return [
+            each for each in self.world.conditions if each.kind in kinds and _is_of(each, where)
         ]
 
     def watermark_s(self):
@@ -256,6 +270,9 @@ class MemoryLedger:
     def alert(self, alert_id):
         return None
 
+    def conditions(self):
+        return self.reader.world.condition_alerts
+
     def _standing(self, objective: Objective, message: str) -> Standing:
         now_s = self.reader.world.now_s
         minutes = Window(since_s=now_s - 3600, until_s=now_s)
@@ -277,6 +294,10 @@ class MemoryLedger:
             observed_at_s=max(seen, default=None),
             message=message or f"{objective.name} is quiet: {_reason(state)}.", alert_ids=(),
         )  # fmt: skip
+
+
+def _is_of(condition, where):
+    return all(value_of(condition.labels, name) == value for name, value in where)
 
 
 def _state(objective, hour, slices):

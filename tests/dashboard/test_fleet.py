@@ -1,12 +1,16 @@
 """The first page that a woken person opens."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from dash import html
 
+from collector.query import Replica
 from dashboard import fleet
 from dashboard.url import View
+from domain.labels import labels_of
+from domain.objective import Indicator, Objective
 from tests.dashboard.reading import attributes, find_all, text
 from tests.dashboard.worlds import HOSTILE
 
@@ -187,3 +191,94 @@ def test_every_cell_names_its_column_for_a_narrow_screen(shown):
     cells = find_all(shown.regions["promises"], html.Td)
 
     assert all(getattr(cell, "data-label") for cell in cells)
+
+
+def promise(name, message):
+    where = labels_of({"service": "chat"})
+    indicator = Indicator(metric="ttft", threshold_s=Fraction(3, 2), where=where)
+    return Objective(name=name, indicator=indicator, target=Fraction(99, 100)), message
+
+
+WHY = (
+    "Queue carries 94 % of what grew: now 7.01 s, 10.6 ms before, on all 3 replicas alike. "
+    "Next: look at running and waiting requests per replica."
+)
+
+
+def test_what_two_promises_have_in_common_is_said_once(reader, ledger, viewer):
+    first, second = (
+        f"{name} pages since 02:09 UTC: 9 of 10 requests; the promise is at most 1 %. {WHY}"
+        for name in ("ttft-of-users", "ttft")
+    )
+    reader.world = replace(
+        reader.world, objectives=[promise("ttft-of-users", first), promise("ttft", second)]
+    )
+
+    shown = fleet.content(reader, ledger, View(), viewer)
+    above, below = (text(row) for row in rows(shown.regions["promises"]))
+
+    assert WHY in above
+    assert WHY not in below
+    assert "the promise is at most 1 %. The rest as for ttft-of-users, above." in below
+
+
+def test_two_promises_that_blame_different_stages_say_so_both(reader, ledger, viewer):
+    told = [
+        promise("a", f"a pages since 02:09 UTC: 9 of 10. {WHY}"),
+        promise("b", f"b pages since 02:09 UTC: 9 of 10. {WHY.replace('Queue', 'Prefill')}"),
+    ]
+    reader.world = replace(reader.world, objectives=told)
+
+    shown = fleet.content(reader, ledger, View(), viewer)
+    above, below = (text(row) for row in rows(shown.regions["promises"]))
+
+    assert "Queue carries" in above
+    assert "Prefill carries" in below
+
+
+def test_a_badge_that_says_not_observed_needs_no_sentence(reader, ledger, viewer):
+    reader.world = replace(reader.world, objectives=[promise("ttft", "ttft is not observed.")])
+
+    shown = fleet.content(reader, ledger, View(), viewer)
+
+    assert "ttft is not observed." not in text(shown.regions["promises"])
+
+
+def test_rates_are_over_the_time_that_was_watched(reader, ledger, viewer):
+    since_s = viewer.now_s - 600
+    reader.world = replace(reader.world, since_s={"chat": since_s})
+
+    shown = fleet.content(reader, ledger, View(), viewer)
+    (chat,) = [row for row in rows(shown.regions["services"]) if text(row).startswith("chat")]
+    (whole,) = [row for row in rows(shown.regions["services"]) if text(row).startswith("batch")]
+
+    assert f"since {viewer.clock(since_s)}" in text(chat)
+    assert "since" not in text(whole)
+
+
+def test_all_rates_of_a_column_have_one_unit(reader, ledger, viewer):
+    shown = fleet.content(reader, ledger, View(), viewer)
+
+    told = " ".join(text(row) for row in rows(shown.regions["services"]))
+
+    assert "/s" in told
+    assert "/min" not in told
+
+
+def test_replicas_under_two_names_are_not_called_unasked(reader, ledger, viewer):
+    replicas = [
+        Replica(
+            labels=labels_of({"service": "chat", "replica": name}),
+            last_seen_at_s=viewer.now_s,
+            up=True if source == "page" else None,
+            sources=frozenset({source}),
+        )
+        for name, source in (("10.0.0.1:8000", "page"), ("3f2a-77", "span"))
+    ]
+    reader.world = replace(reader.world, replicas={"chat": replicas})
+
+    shown = fleet.content(reader, ledger, View(), viewer)
+    told = " ".join(text(row) for row in rows(shown.regions["services"]))
+
+    assert "1 of 1 and 1 under other names" in told
+    assert "that nobody asks" not in told

@@ -121,3 +121,15 @@ def test_a_count_sets_thousands_apart_and_an_unknown_one_is_no_zero():
     assert quantity.count(4868) == "4\u2009868"
     assert quantity.count(None) == "–"
     assert quantity.count(0) == "0"
+
+
+def test_one_unit_for_rates_that_stand_beside_each_other():
+    unit = quantity.rate_unit([0.02, None, 3.5])
+
+    assert [quantity.rate(each, unit=unit) for each in (0.02, None, 3.5)] == [
+        "0.02 /s",
+        "–",
+        "3.5 /s",
+    ]
+    assert quantity.rate_unit([0.02, 0.01]) == "/min"
+    assert quantity.rate_unit([]) == "/s"

@@ -1,11 +1,19 @@
 """How fast a service is, where the time goes, and which replica is worst."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from dash import dcc, html
 
+from collector.query import Flow, Replica, Unmeasured
 from dashboard import service
+from dashboard.breakdown import named_twice
+from dashboard.flows import gone_wrong, unfinished_text
+from dashboard.stages import how_to_measure
 from dashboard.url import View
+from domain.labels import labels_of
+from domain.request import Stage
 from tests.dashboard.reading import attributes, find_all, text
 from tests.dashboard.worlds import HOSTILE
 
@@ -210,3 +218,62 @@ def test_a_window_of_a_week_is_no_finer_than_it_can_be_drawn(show):
     figure = show("chat", span_s=604_800).charts["ttft"]
 
     assert all(len(trace["x"]) <= 180 for trace in figure["data"])
+
+
+@pytest.mark.parametrize(
+    ("flow", "said"),
+    [
+        ({}, ("≥ 10", "not counted", "cancelled and rejected: not counted")),
+        ({"in_flight_before": 0}, ("10", "not counted", "cancelled and rejected: not counted")),
+        ({"in_flight_before": 4}, ("10–14", "not counted", "cancelled and rejected: not counted")),
+        ({"failed": 2, "cancelled": 5}, ("≥ 10", "2", "cancelled: 5, rejected: not counted")),
+        ({"finished": 44}, ("not known", "not counted", "cancelled and rejected: not counted")),
+        ({"started": None}, ("not counted", "not counted", "cancelled and rejected: not counted")),
+    ],
+)
+def test_what_nobody_counted_is_a_word_and_no_zero(flow, said):
+    told = {"started": 40, "finished": 30, "failed": None, "cancelled": None, "rejected": None}
+    counted = Flow(**told | flow)
+
+    assert (unfinished_text(counted), *gone_wrong(counted)) == said
+
+
+def test_a_stage_that_is_missing_says_why_and_how_to_measure_it():
+    assert how_to_measure(Stage.QUEUE, Unmeasured.NOT_REPORTED) == (
+        "queue (the engine does not report it): send server spans, or run the engine sidecar"
+    )
+    assert how_to_measure(Stage.QUEUE) == "queue: send server spans, or run the engine sidecar"
+
+
+def test_without_a_time_before_the_table_says_so(reader, ledger, viewer):
+    view = View(service="chat", span_s=7200)  # all that there is
+
+    shown = service.content(reader, ledger, view, viewer)
+
+    assert text(shown.regions["stages"]).count("no data") == 5
+    later = service.content(reader, ledger, View(service="chat"), viewer)
+    assert "no data" not in text(later.regions["stages"])
+
+
+def test_requests_are_counted_since_somebody_watched(reader, ledger, viewer):
+    since_s = viewer.now_s - 600
+    reader.world = replace(reader.world, since_s={"chat": since_s})
+
+    shown = service.content(reader, ledger, View(service="chat"), viewer)
+
+    assert f"finished since {viewer.clock(since_s)}" in text(shown.regions["facts"])
+
+
+def replica(name, *sources):
+    labels = labels_of({"service": "chat", "replica": name})
+    return Replica(labels=labels, last_seen_at_s=0, up=None, sources=frozenset(sources))
+
+
+def test_replicas_that_spans_and_sidecar_name_differently_are_asked_about():
+    uuids = [replica("3f2a", "span"), replica("77bc", "span")]
+    hosts = [replica("10.0.0.1:8000", "page")]
+
+    assert named_twice([*uuids, *hosts]) == ("3f2a", "10.0.0.1:8000")
+    assert named_twice([*uuids, replica("3f2a", "page", "span")]) is None
+    assert named_twice(uuids) is None
+    assert named_twice(hosts) is None

@@ -10,10 +10,11 @@ from domain.errors import ConfigError
 from domain.objective import burn_rules
 from domain.request import Stage
 from stagewatch.demo.blueprint import SERVICES, USER_REGIONS
+from stagewatch.demo.fleet import Fleet
 from stagewatch.demo.incidents import INCIDENTS, incident
 from stagewatch.demo.serve import OBJECTIVES
 from stagewatch.demo.settings import FleetSettings
-from tests.demo.runs import run, since_s
+from tests.demo.runs import STARTED_AT_NS, run, since_s
 
 START_S, DURATION_S = 120.0, 120.0
 SETTLED_S = 15.0
@@ -159,6 +160,39 @@ def test_a_long_way_breaks_the_promise_that_users_see_and_not_the_servers():
     assert np.mean(np.array(found.server_ttft_s(START_S)) > 1.5) < 0.005
 
 
+def test_a_stalled_engine_stands_still_with_its_requests_while_its_page_answers():
+    fleet = Fleet(
+        FleetSettings(incident="stall", incident_start_s=30.0, incident_duration_s=20.0),
+        started_at_ns=STARTED_AT_NS,
+        incident=INCIDENTS["stall"],
+    )
+    replica = fleet.replicas["assistant-decode-1"]
+    told = {}
+    for second in range(20, 60):
+        fleet.advance(second)
+        told[second] = replica.engine.steps, replica.engine.running, replica.engine.waiting
+        assert f"requests_running{{engine=\"0\",model_name=\"{replica.about.model}\"}}" in (
+            replica.render()
+        )
+
+    assert told[29][0] > told[20][0]
+    assert told[49] == (told[31][0], told[31][1], told[49][2])
+    assert told[49][1] > 0
+    assert told[49][2] > told[31][2]  # the router does not know, and gives it more
+    assert told[59][0] > told[50][0]
+
+
+def test_what_stood_still_goes_on_and_answers_froze_that_long():
+    found = run(90.0, "stall", incident_start_s=30.0, incident_duration_s=20.0)
+    before, during = found.of("assistant-decode-1"), found.of("assistant-decode-0")
+    frozen = [s for s in before if since_s(s.start_at_ns) < 30 < 50 < since_s(s.end_at_ns)]
+
+    assert frozen
+    assert all(span.finished.e2e_s > 20 for span in frozen)
+    assert any(30 < since_s(span.end_at_ns) < 50 for span in during)
+    assert not any(31 < since_s(span.end_at_ns) < 50 for span in before)
+
+
 @pytest.mark.parametrize("name", sorted(INCIDENTS))
 def test_before_its_start_an_incident_changes_nothing(name):
     quiet, loud = run(60.0), run(60.0, name, incident_start_s=60.0)
@@ -187,7 +221,7 @@ def test_every_incident_says_what_where_and_why(name):
 
 
 def test_an_unknown_incident_is_refused_with_those_there_are():
-    with pytest.raises(ConfigError, match="network, queue, replica-throttled, slow-decode"):
+    with pytest.raises(ConfigError, match="network, queue, replica-throttled, slow-decode, stall"):
         incident("flood")
 
 

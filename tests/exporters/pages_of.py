@@ -1,17 +1,21 @@
 """Pages through the whole path that a sidecar takes, from text to readings."""
 
+import pytest
+
 from domain.distribution import add_all
+from exporters.engine.engines import WANTED
 from exporters.engine.pages import read_pages, readings
 from exporters.engine.target import TargetState
 from exporters.engine.text import PageParser
-from exporters.engine.vllm import wanted
-from tests.paths import RECORDED
+from tests.paths import RECORDED, SHARED
 
 __all__ = [
     "CASES",
     "ENGINES",
     "NOTHING_YET",
     "SECOND_NS",
+    "engine_page",
+    "from_start",
     "increments",
     "latency",
     "level",
@@ -24,19 +28,34 @@ __all__ = [
 CASES = RECORDED / "cases-engines"
 ENGINES = RECORDED / "engines"
 SECOND_NS = 1_000_000_000
-NOTHING_YET = 'python_info{version="3.12"} 1.0\n'
-"""A page of a process that is up and has no family of ours yet."""
+NOTHING_YET = "vllm:engine_sleep_state 1.0\n"
+"""A page of an engine that is up and has no family of ours yet."""
 
 
 def page(text):
-    return PageParser(wanted().__contains__).parse(text)
+    return PageParser(WANTED.__contains__).parse(text)
+
+
+def engine_page(name):
+    """The text of an engine's page: ours from the tree, a public one from beside it if there."""
+    for folder in (ENGINES, SHARED / "data" / "engines"):
+        if (path := folder / f"{name}.prom").exists():
+            return path.read_text()
+    return pytest.skip(f"{name} is public material and not here")
+
+
+def from_start(text, *, role="", **labels):
+    """All that one page says since its engine started."""
+    told = {"service": "chat", "replica": "r0", "role": role, **labels}
+    state = TargetState(tuple(sorted(told.items())), from_zero=True)
+    return state.observe(page(text), 1_796_000_000 * SECOND_NS)
 
 
 def scrapes(*texts, role="", **labels):
     """One reading per page, a second apart, from the second page on."""
     told = {"service": "chat", "replica": "r0", "role": role, **labels}
     state = TargetState(tuple(sorted(told.items())))
-    parser = PageParser(wanted().__contains__)
+    parser = PageParser(WANTED.__contains__)
     found = [
         state.observe(parser.parse(text), number * SECOND_NS)
         for number, text in enumerate(texts, start=1)

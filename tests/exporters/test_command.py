@@ -4,6 +4,7 @@ import argparse
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -98,12 +99,26 @@ def test_the_file_says_the_rest_and_the_command_line_wins(tmp_path):
     assert elsewhere.endpoint == "http://collector:4318"
 
 
+def test_exports_wait_among_the_data_unless_told(tmp_path):
+    file = tmp_path / "stagewatch.yaml"
+    targets = "targets: [{url: 'http://a', service: chat}]"
+    file.write_text(f"store: {{data_dir: /data}}\nexporters: {{engine: {{{targets}}}}}\n")
+    told = ("--target", "http://a", "--service", "chat")
+
+    assert settings(*told).spool_dir == Path("stagewatch-data/spool")
+    assert settings("--config", str(file)).spool_dir == Path("/data/spool")
+    assert settings("--config", str(file), "--spool-dir", "/spool").spool_dir == Path("/spool")
+    file.write_text(f"exporters: {{engine: {{spool_dir: null, {targets}}}}}\n")
+    assert settings("--config", str(file)).spool_dir is None
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_a_last_flush(number, tmp_path):
     file = tmp_path / "stagewatch.yaml"
     with serving(answering(OK)) as collector, serving(answering(PAGE)) as engine:
         target = f"{{url: '{engine.url}', service: chat}}"
-        file.write_text(f"exporters: {{engine: {{listen_port: 0, targets: [{target}]}}}}")
+        spool = f"listen_port: 0, spool_dir: '{tmp_path / 'spool'}'"
+        file.write_text(f"exporters: {{engine: {{{spool}, targets: [{target}]}}}}")
         words = ["--config", str(file), "--endpoint", collector.root]
         process = subprocess.Popen([sys.executable, "-c", ALONE, *words], cwd=ROOT)
         while not collector.requests:

@@ -126,7 +126,11 @@ def test_the_target_stands_in_the_resource_and_the_series_on_the_point():
     assert resource["cloud.availability_zone"] == "eu-1"
     assert (resource["stagewatch.role"], resource["stagewatch.pool"]) == ("decode", "p")
     assert resource["stagewatch.use_case"] == "chat"
-    assert set(attributes(running)) == {"stagewatch.model", "stagewatch.source"}
+    assert set(attributes(running)) == {
+        "stagewatch.engine",
+        "stagewatch.model",
+        "stagewatch.source",
+    }
     assert attributes(running)["stagewatch.source"] == "page"
 
 
@@ -173,9 +177,9 @@ def test_a_good_scrape_has_no_reason():
     assert "stagewatch.reason" not in attributes(up)
 
 
-def test_the_first_page_says_only_that_the_engine_is_up():
+def test_the_first_page_says_only_that_the_engine_is_up_and_what_it_cannot_tell():
     state = TargetState((("service", "chat"),))
 
     metrics = metrics_of(state.observe(page(NOTHING_YET), SECOND_NS))
 
-    assert set(metrics) == {"stagewatch_up"}
+    assert set(metrics) == {"stagewatch_up", "stagewatch_not_reported"}

@@ -7,9 +7,11 @@ import subprocess
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from exporters.delivery.delivery import Delivery
+from exporters.delivery.export import Export
+from exporters.delivery.outbox import Outbox
 from exporters.engine.failure import ScrapeError
 from exporters.engine.own_page import LE_S, OwnPage
-from exporters.engine.push import Outbox
 from exporters.engine.target import TargetState
 from tests.exporters.pages_of import SECOND_NS, page, read_folder, scrapes, total
 from tests.exporters.test_target import histogram
@@ -19,8 +21,8 @@ from tests.paths import RECORDED
 TARGET = (("replica", "r0"), ("service", "chat"))
 
 
-def shown(*readings, outbox=None):
-    own = OwnPage(outbox)
+def shown(*readings, delivery=None):
+    own = OwnPage(delivery)
     for reading in readings:
         own.update(reading)
     registry = CollectorRegistry()
@@ -44,10 +46,14 @@ def overload():
 
 @pytest.fixture(scope="module")
 def text(overload):
-    box = Outbox(max_bytes=1000, max_age_s=10)
-    box.put(b"x" * 17)
+    box = Outbox(None, max_bytes=1000, max_age_s=10)
+    for at_ns in range(3):
+        box.put(Export(owner=TARGET, at_ns=at_ns, body=b"x" * 17))
+    box.take(1)
+    box.settle(refused=True)
+    box.release()
     box.counts["sent"] += 2
-    return shown(*overload, outbox=box)
+    return shown(*overload, delivery=Delivery(box, None))
 
 
 @pytest.mark.parametrize("metric", ["ttft", "itl", "tpot", "e2e", "queue", "prefill", "decode"])
@@ -83,8 +89,20 @@ def test_gauges_are_the_last_ones(text):
     assert values(text, "stagewatch_kv_cache_usage_ratio") == {None: 0}
 
 
-def test_the_queue_to_the_collector_is_shown(text):
-    assert values(text, "stagewatch_exporter_queue_bytes") == {None: 17}
+def test_what_waits_for_the_collector_is_shown_by_whose_it_is(text):
+    (waiting,) = values(text, "stagewatch_spooled_bytes", service="chat", replica="r0").values()
+    (age_s,) = values(text, "stagewatch_spooled_age", service="chat", replica="r0").values()
+
+    assert 2 * 17 < waiting < 200
+    assert 0 <= age_s < 60
+    assert values(text, "stagewatch_exporter_spool_bytes", where="memory") == {None: waiting}
+    assert values(text, "stagewatch_exporter_spool_bytes", where="disk") == {None: 0}
+
+
+def test_what_was_lost_is_shown_by_whose_it_was_and_why(text):
+    lost = values(text, "stagewatch_exports_dropped_total", service="chat", reason="refused")
+
+    assert lost == {None: 1}
     assert values(text, "stagewatch_exporter_exports_total", outcome="sent") == {None: 2}
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from domain.errors import InputError
-from exporters.engine.pages import export_requests, read_pages
+from exporters.engine.pages import export_requests, read_pages, readings
 from tests.exporters.pages_of import SECOND_NS
 from tests.paths import RECORDED
 
@@ -84,3 +84,66 @@ def test_a_file_that_is_no_text_is_refused_with_its_name(tmp_path):
 
     with pytest.raises(InputError, match=r"00\.prom: is not text"):
         list(read_pages([path]))
+
+
+def only(text, at_ns=2_000 * SECOND_NS):
+    (reading,) = readings([(text, at_ns)], LABELS)
+    return reading
+
+
+TOKENS = 'vllm:generation_tokens_total{model_name="m"} 7\n'
+
+
+def test_an_only_page_tells_all_since_the_engine_started():
+    reading = only(f"process_start_time_seconds 1500.5\n{TOKENS}")
+
+    (tokens,) = [one for one in reading.increments if one.metric == "generation_tokens"]
+    assert tokens.by == 7
+    assert tokens.start_at_ns == 1500_500_000_000
+
+
+def test_without_a_start_time_its_oldest_family_says_when():
+    reading = only(
+        f"vllm:generation_tokens_created 1700\nvllm:prompt_tokens_created 1600\n{TOKENS}"
+    )
+
+    (tokens,) = [one for one in reading.increments if one.metric == "generation_tokens"]
+    assert tokens.start_at_ns == 1600 * SECOND_NS
+
+
+@pytest.mark.parametrize(
+    "start", ["", "process_start_time_seconds 5000\n", "process_start_time_seconds NaN\n"]
+)
+def test_a_start_that_cannot_be_is_a_second_before(start):
+    reading = only(start + TOKENS)
+
+    (tokens,) = [one for one in reading.increments if one.metric == "generation_tokens"]
+    assert (tokens.by, tokens.start_at_ns) == (7, 1999 * SECOND_NS)
+
+
+def test_an_engine_that_runs_for_days_is_told_in_an_interval_that_the_collector_takes():
+    at_ns = 10 * 86_400 * SECOND_NS
+
+    reading = only(f"process_start_time_seconds 5\n{TOKENS}", at_ns)
+
+    (tokens,) = [one for one in reading.increments if one.metric == "generation_tokens"]
+    assert 0 < at_ns - tokens.start_at_ns < 36 * 3600 * SECOND_NS
+
+
+def test_of_several_pages_the_first_is_only_where_counting_begins():
+    both = list(readings([(TOKENS, SECOND_NS), (TOKENS.replace("7", "9"), 2 * SECOND_NS)], LABELS))
+
+    assert not both[0].increments
+    assert [one.by for one in both[1].increments if one.metric == "generation_tokens"] == [2]
+
+
+@pytest.mark.parametrize(
+    "name", [path.stem for path in sorted((RECORDED / "engines").glob("*.prom"))]
+)
+def test_every_engines_page_is_one_export(name):
+    path = RECORDED / "engines" / f"{name}.prom"
+
+    (request,) = export_requests(read_pages([path]), LABELS)
+
+    (up,) = points(request, "stagewatch_up")
+    assert up.as_double == (0 if "jsonescaped" in name else 1)

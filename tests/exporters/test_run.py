@@ -5,6 +5,7 @@ import gzip
 import threading
 import time
 import urllib.request
+from contextlib import ExitStack
 from itertools import pairwise
 
 import pytest
@@ -65,6 +66,7 @@ class Sidecar:
                 "timeout_s": 0.5,
                 "endpoint": collector.root if collector else None,
                 "listen_port": 0,
+                "spool_dir": None,
                 **changes,
             }
         )
@@ -237,6 +239,31 @@ def test_a_collector_that_was_away_gets_everything_in_order():
     assert all(a.time_unix_nano == b.start_time_unix_nano for a, b in pairwise(points))
 
 
+def test_a_second_process_goes_on_where_the_first_one_was(tmp_path):
+    name = "stagewatch_generation_tokens_total"
+    with serving(answering(OK)) as collector, serving(growing(3)) as engine:
+        for _ in range(3):
+            with Sidecar(collector, ("r0", engine.url), spool_dir=tmp_path) as sidecar:
+                seen = len(sidecar.points(name))
+                sidecar.wait_for(lambda seen=seen: len(sidecar.points(name)) >= seen + 3)
+        points = {point.time_unix_nano: point for _, point in sidecar.points(name)}
+        looks = sum(point.as_double for point in points.values()) / 3
+
+    in_order = [points[at_ns] for at_ns in sorted(points)]
+    assert all(a.time_unix_nano == b.start_time_unix_nano for a, b in pairwise(in_order))
+    assert looks >= 9
+
+
+def test_two_sidecars_with_one_spool_are_one_clear_error(tmp_path):
+    with (
+        serving(answering(OK)) as collector,
+        serving(growing(1)) as engine,
+        Sidecar(collector, ("r0", engine.url), spool_dir=tmp_path) as sidecar,
+        pytest.raises(ConfigError, match=r"another exporter .* keeps its exports there"),
+    ):
+        run(sidecar.settings, threading.Event())
+
+
 def test_it_ends_at_once_though_engine_and_collector_hang():
     def hang(request):
         request.server.closing.wait()
@@ -262,7 +289,10 @@ def test_its_own_page_shows_the_same():
         sidecar.wait_for(lambda: "stagewatch_ttft_seconds_bucket" in own_page())
         text = own_page()
 
-    assert 'stagewatch_up{model="m",replica="r0",service="chat",source="page"} 1.0' in text
+    assert (
+        'stagewatch_up{engine="vllm",model="m",replica="r0",service="chat",source="page"} 1.0'
+        in text
+    )
 
 
 def test_without_a_page_of_its_own_it_listens_nowhere():
@@ -327,3 +357,123 @@ def test_one_reading_of_an_engine_that_is_not_there_says_so():
 
         assert "r0 service=chat: not observed" in once(settings)
         assert [reading.up for reading in read_once(settings)] == [False]
+
+
+def once_of(*bodies, **changes):
+    """What `--once` prints of engines that serve these bodies."""
+    with ExitStack() as stack:
+        engines = [stack.enter_context(serving(answering(body))) for body in bodies]
+        targets = [
+            {"url": engine.url, "service": "chat", "replica": f"r{number}", **changes}
+            for number, engine in enumerate(engines)
+        ]
+        return once(EngineSettings(targets=targets))
+
+
+def test_one_reading_of_every_engine_names_it_and_what_it_cannot_tell():
+    names = (
+        "sglang-0.5.23-unified",
+        "tgi-3.3.7-synthetic-1",
+        "litellm-1.110.2-1",
+        "lmdeploy-HEAD-1",
+    )
+    text = once_of(*((RECORDED / "engines" / f"{name}.prom").read_bytes() for name in names))
+
+    for title in ("SGLang", "Hugging Face TGI", "LiteLLM proxy", "LMDeploy"):
+        assert f"up ({title})" in text
+    assert "not reported: decode" in text
+    assert "not reported: ttft, itl, tpot, prefill, decode, kv_cache_usage" in text
+    assert "not reported: itl, tpot\n" in text
+    assert "ttft_estimated" in text
+
+
+def test_one_reading_of_a_strangers_page_says_what_it_found():
+    text = once_of(b"nginx_connections 3\n")
+
+    assert "not observed" in text
+    assert "it has nginx_connections" in text
+
+
+def test_engines_of_several_kinds_arrive_at_the_collector_with_their_names():
+    kinds = {
+        "vllm": "vllm-0.33.0-agg",
+        "sglang": "sglang-0.5.23-unified",
+        "tgi": "tgi-3.3.7-synthetic-1",
+    }
+    with ExitStack() as stack:
+        collector = stack.enter_context(serving(answering(OK)))
+        engines = {
+            kind: stack.enter_context(
+                serving(answering((RECORDED / "engines" / f"{name}.prom").read_bytes()))
+            )
+            for kind, name in kinds.items()
+        }
+        sidecar = stack.enter_context(
+            Sidecar(collector, *((kind, engine.url) for kind, engine in engines.items()))
+        )
+        for kind in kinds:
+            sidecar.wait_for(lambda kind=kind: sidecar.points("stagewatch_up", kind))
+        told = {kind: sidecar.points("stagewatch_up", kind)[0][0] for kind in kinds}
+        missing = [
+            a["stagewatch.reason"] for a, _ in sidecar.points("stagewatch_not_reported", "tgi")
+        ]
+
+    assert {kind: attributes["stagewatch.engine"] for kind, attributes in told.items()} == {
+        kind: kind for kind in kinds
+    }
+    assert {"ttft", "itl", "kv_cache_usage"} <= set(missing)
+
+
+def test_21_an_engine_that_hangs_while_its_page_answers_is_stalled_and_then_not():
+    page, moves = b"vllm:num_requests_running 1\n", threading.Event()
+    steps = [0]
+
+    def body():
+        steps[0] += moves.is_set()
+        return page + b"vllm:iteration_tokens_total_count %d\n" % steps[0]
+
+    with (
+        serving(answering(OK)) as collector,
+        serving(answering(body)) as engine,
+        Sidecar(collector, ("r0", engine.url), stall_after_s=1) as sidecar,
+    ):
+
+        def stalled():
+            return [point.as_double for _, point in sidecar.points("stagewatch_engine_stalled")]
+
+        sidecar.wait_for(lambda: 1.0 in stalled())
+        moves.set()
+        sidecar.wait_for(lambda: stalled()[-1] == 0.0)
+        seen = stalled()
+
+    assert seen[0] == 0.0
+    assert seen.index(1.0) >= 9, "a second of tenths"
+
+
+def test_23_a_page_that_hangs_and_one_that_answers_500_are_not_observed_within_the_deadline():
+    def hang(request):
+        request.server.closing.wait(60)
+
+    with (
+        serving(answering(OK)) as collector,
+        serving(hang) as hung,
+        serving(answering(b"boom", status=500)) as broken,
+        serving(growing(1)) as good,
+        Sidecar(
+            collector, ("hung", hung.url), ("broken", broken.url), ("good", good.url), timeout_s=0.5
+        ) as sidecar,
+    ):
+        begun = time.monotonic()
+        for replica in ("hung", "broken"):
+            sidecar.wait_for(lambda replica=replica: sidecar.points("stagewatch_up", replica))
+        took_s = time.monotonic() - begun
+        reasons = {
+            replica: sidecar.points("stagewatch_up", replica)[0][0]["stagewatch.reason"]
+            for replica in ("hung", "broken")
+        }
+        sidecar.wait_for(lambda: len(sidecar.points("stagewatch_up", "good")) >= 5)
+        ups = {point.as_double for _, point in sidecar.points("stagewatch_up", "good")}
+
+    assert reasons == {"hung": "timeout", "broken": "http_500"}
+    assert took_s < 5
+    assert ups == {1.0}

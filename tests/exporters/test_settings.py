@@ -74,7 +74,8 @@ def test_two_targets_of_one_name_are_refused():
         {"timeout_s": float("nan")},
         {"max_page_bytes": 0},
         {"listen_port": 70_000},
-        {"queue_bytes": 1},
+        {"spool_bytes": 1},
+        {"spool_age_s": 0},
         {"endpoint": "collector"},
         {"colour": "blue"},
         {"targets": [{"url": "http://e", "service": ""}]},
@@ -95,3 +96,11 @@ def test_the_token_is_never_printed():
 
 def test_scrapes_are_a_second_or_two_apart_unless_told():
     assert 1 <= settings().interval_s <= 2
+
+
+def test_a_stall_is_judged_after_five_seconds_unless_told():
+    targets = [{"url": "http://engine", "service": "chat"}]
+
+    assert EngineSettings(targets=targets).stall_after_s == 5
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        EngineSettings(targets=targets, stall_after_s=0.5)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from domain.distribution import add_all
 from domain.metric import METRICS
+from exporters.engine.engines import ENGINES, WANTED
 from exporters.engine.failure import ScrapeError
 from exporters.engine.otlp import export_request
+from exporters.engine.table import Shape, spellings
 from exporters.engine.target import TargetState
-from exporters.engine.vllm import TABLE, Shape, names_of, wanted
 from tests.exporters.pages_of import (
     NOTHING_YET,
     SECOND_NS,
@@ -353,16 +354,18 @@ def test_a_family_of_too_many_series_is_refused():
     assert increments(reading, "refused_families") == 1
 
 
-def test_every_metric_of_the_table_is_one_of_ours():
-    assert {row.metric for row in TABLE} <= METRICS.keys()
-    assert {row.sample for row in TABLE if row.metric == "itl"} == {"step"}
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.title)
+def test_every_metric_of_a_table_is_one_of_ours(engine):
+    assert {row.metric for row in engine.rows} <= METRICS.keys()
 
 
-def test_the_table_reads_no_creation_time_as_a_value():
-    for row in TABLE:
-        assert not any(name.endswith("_created") for name in names_of(row))
-    assert {row.shape for row in TABLE} == set(Shape)
-    assert "vllm:request_success_created" in wanted()
+def test_the_tables_read_no_creation_time_as_a_value():
+    rows = [(engine, row) for engine in ENGINES for row in engine.rows]
+
+    for engine, row in rows:
+        assert not any(each.name.endswith("_created") for each in spellings(engine, row))
+    assert {row.shape for _, row in rows} == set(Shape)
+    assert "vllm:request_success_created" in WANTED
 
 
 durations = st.lists(st.floats(1e-6, 50.0), max_size=8)

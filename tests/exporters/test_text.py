@@ -15,7 +15,9 @@ RECORDINGS = sorted(
     path.relative_to(RECORDED).as_posix()
     for folder in ("vllm", "vllm-disagg", "engines", "cases-engines")
     for path in (RECORDED / folder).rglob("*.prom")
-    if path.stat().st_size and "jsonescaped" not in path.name
+    if path.stat().st_size
+    and "jsonescaped" not in path.name
+    and "tgi" not in path.name  # prometheus_client writes `_total` behind TGI's counters
 )
 
 

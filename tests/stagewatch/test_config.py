@@ -41,6 +41,32 @@ def test_the_environment_wins_over_the_file(loaded, monkeypatch):
     assert config.collector.host == "0.0.0.0"  # noqa: S104 - the file's word
 
 
+def test_exports_wait_among_the_data_unless_the_file_says_where(loaded, tmp_path):
+    targets = "targets: [{url: 'http://a', service: chat}]"
+    plain = loaded(f"exporters: {{engine: {{{targets}}}}}")
+    told = loaded(f"exporters: {{engine: {{spool_dir: /spool, {targets}}}}}")
+
+    moved = configured(plain, tmp_path, None)
+
+    assert moved.beside(moved.exporters.engine).spool_dir == tmp_path / "spool"
+    assert str(told.beside(told.exporters.engine).spool_dir) == "/spool"
+
+
+def test_a_sidecar_in_the_collector_s_process_sends_to_it_with_a_token_of_it(loaded):
+    targets = "targets: [{url: 'http://a', service: chat}]"
+    text = "auth: {tokens: [ours]}\nexporters: {engine: {%s%s}}"
+    plain = loaded(text % ("", targets))
+    away = loaded(text % ("endpoint: 'https://elsewhere', ", targets))
+
+    here = plain.beside(plain.exporters.engine, "http://127.0.0.1:4319")
+    there = away.beside(away.exporters.engine, "http://127.0.0.1:4319")
+
+    assert here.endpoint == "http://127.0.0.1:4319"
+    assert here.token.get_secret_value() == "ours"
+    assert there.endpoint == "https://elsewhere"
+    assert there.token is None
+
+
 def test_the_command_line_wins_over_both(loaded, tmp_path):
     config = configured(loaded("dashboard: {port: 1}\n"), tmp_path, 2)
 

@@ -19,6 +19,7 @@ from collector.importing import import_files
 from collector.reader import StoreReader
 from domain.errors import InputError, StoreError
 from stagewatch.query_command import add_parser, run
+from tests.alerts.engines import START_S, hang, sidecar
 from tests.collector.storing import NOW_S, OVERLOAD, histogram_of, metrics, span, traces, writing
 from tests.paths import ROOT
 
@@ -103,7 +104,8 @@ def test_stages_name_what_nobody_measured(ask, tmp_path):
     with writing(tmp_path) as writer:
         writer.traces(traces(span(1, end_s=NOW_S - 60, **{TTFT: 0.5})))
 
-    lines = ask("stages", "--data-dir", str(tmp_path)).splitlines()
+    table, beneath = ask("stages", "--data-dir", str(tmp_path)).split("\n\n")
+    lines = table.splitlines()
 
     assert [line.split()[0] for line in lines[1:]] == [
         "e2e",
@@ -114,6 +116,7 @@ def test_stages_name_what_nobody_measured(ask, tmp_path):
         "decode",
     ]
     assert all(line.split()[2] == "–" for line in lines[1:])
+    assert "network: not measured, no client sends spans" in beneath
 
 
 def test_doubt_stands_in_the_table(ask, tmp_path):
@@ -238,3 +241,51 @@ def test_help_loads_nothing_heavy():
     )
 
     assert told.stdout.strip() == "[]"
+
+
+@pytest.fixture(scope="module")
+def hung(tmp_path_factory):
+    """The store of an engine that has just been seen to stand still."""
+    path = tmp_path_factory.mktemp("hung")
+    with sidecar(path) as into:
+        for t, values in hang():
+            if t <= 18:
+                into.push(START_S + t, **values)
+    return path
+
+
+def conditions(capsys, hung, *words, at=START_S + 18):
+    assert run(parsed("conditions", "--at", str(at), "--data-dir", str(hung), *words)) == 0
+    return capsys.readouterr().out
+
+
+def test_a_hung_engine_is_a_sentence_and_what_to_do(capsys, hung):
+    said = conditions(capsys, hung)
+
+    assert said.startswith("engine stalled (now): vllm-3 of chat has stood still for at least ")
+    assert "Next: take the replica out of rotation" in said
+
+
+def test_later_nobody_knows_whether_it_still_hangs(capsys, hung):
+    assert conditions(capsys, hung, at=START_S + 60).startswith("engine stalled (stale): ")
+
+
+def test_where_nothing_is_wrong_that_is_said(capsys, hung):
+    said = conditions(capsys, hung, "--where", "service=code")
+
+    assert said == "nothing is known to be wrong with any engine at 2026-11-29T10:00:18Z\n"
+
+
+def test_conditions_as_json_and_csv(capsys, hung):
+    answer = json.loads(conditions(capsys, hung, "--format", "json"))
+    (row,) = csv.DictReader(io.StringIO(conditions(capsys, hung, "--format", "csv")))
+
+    assert [each["kind"] for each in answer["conditions"]] == ["engine stalled"]
+    assert (row["service"], row["replica"], row["running"]) == ("chat", "vllm-3", "1")
+
+
+def test_beside_the_percentiles_of_what_finished_stands_what_did_not(ask, folder):
+    said = ask("stages", "--data-dir", str(folder))
+
+    assert "started − finished not counted (answers begun and not ended)" in said
+    assert "failed 0, cancelled 10, rejected 6" in said

@@ -19,7 +19,9 @@ def made(tmp_path_factory):
         return pages(openapi, parser())
 
 
-@pytest.mark.parametrize("name", ["settings.md", "metrics.md", "commands.md", "api.md"])
+@pytest.mark.parametrize(
+    "name", ["settings.md", "metrics.md", "commands.md", "engines.md", "api.md"]
+)
 def test_the_reference_is_the_reviewed_one_golden(made, golden, name):
     golden(f"../../docs/reference/{name}", made[name])
 
@@ -29,6 +31,13 @@ def test_every_setting_is_explained(made):
 
     assert len(rows) > 50
     assert not [row for row in rows if row.endswith("|  |")]
+
+
+def test_every_engine_has_its_table(made):
+    for title in ("vLLM", "SGLang", "Hugging Face TGI", "LiteLLM proxy", "llama.cpp"):
+        assert f"## {title}\n" in made["engines.md"]
+    assert "| `ttft_estimated` | sum of histograms |" in made["engines.md"]
+    assert "litellm_deployment_latency" not in made["engines.md"]
 
 
 @pytest.mark.parametrize(
