@@ -82,6 +82,8 @@ class Scraped:
             else:
                 take[row.shape](engine, row, chosen[0])
         except FamilyError as refusal:
+            # why: on a first page it may have counted for long, so the next one is its beginning
+            self._state.families.setdefault(refusal.where, Memory(at_ns=self._state.page_at_ns))
             if refusal.where not in self._refused:
                 self._refused.add(refusal.where)
                 self.count("refused_families", row.metric, str(refusal))

@@ -67,7 +67,11 @@ class TargetState:
         self._drift(scraped, same_process=started_at_s is not None and not restarted)
         scraped.finish()
         self._started_at_s = started_at_s or self._started_at_s
-        self.page_at_ns, self._from_zero = at_ns, False
+        self._from_zero = False
+        if self.page_at_ns is None and page.torn:
+            self.families.clear()  # why: what was cut off may have counted for long
+        else:
+            self.page_at_ns = at_ns
         return self._reading(scraped, page, engines, at_ns)
 
     def failed(self, failure: ScrapeError, at_ns: int) -> Reading:

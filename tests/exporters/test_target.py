@@ -1,6 +1,7 @@
 """One target over time: restarts, families that come and go, torn pages, clocks."""
 
 import math
+import re
 from fractions import Fraction
 
 import pytest
@@ -109,6 +110,30 @@ def test_a_family_that_was_not_there_before_begins_at_zero():
     (reading,) = scrapes(NOTHING_YET, histogram([0.2, 0.3]))
 
     assert latency(reading, "ttft").n == 2
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9, 0.97])
+def test_what_a_torn_first_page_does_not_show_does_not_begin_at_zero(share):
+    whole = (RECORDED / "engines" / "vllm-0.33.0-multi_engine.prom").read_text()
+    cut, state = whole[: int(len(whole) * share)].rstrip("\n"), TargetState((("service", "chat"),))
+    state.observe(page(cut), 1_000)
+
+    now, later = state.observe(page(whole), 2_000), state.observe(page(whole), 3_000)
+
+    assert not [each for each in (*now.latencies, *later.latencies) if each.distribution.n]
+    assert not [each for each in (*now.increments, *later.increments) if each.by]
+
+
+def test_a_family_refused_on_the_first_page_does_not_begin_at_zero():
+    whole = (RECORDED / "engines" / "vllm-0.33.0-agg.prom").read_text()
+    denied = re.sub(r"(vllm:e2e_request_latency_seconds_count\{[^}]*\}) \S+", r"\1 3", whole)
+    state = TargetState((("service", "chat"),))
+    first = state.observe(page(denied), 1_000)
+
+    now = state.observe(page(whole), 2_000)
+
+    assert [each.metric for each in first.increments] == ["refused_families"]
+    assert not [each for each in now.latencies if each.distribution.n]
 
 
 def test_a_series_that_was_missing_for_one_page_is_not_counted_again():
