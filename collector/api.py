@@ -222,7 +222,9 @@ def _add_liveness(api: APIRouter, reader: Reader, now: Callable[[], float]) -> N
     def conditions(
         *,
         where: _Where = [],  # noqa: B006
-        at: Annotated[str, Query(description="As `from`; of the last 15 minutes before it")] = "now",
+        at: Annotated[
+            str, Query(description="As `from`; of the last 15 minutes before it")
+        ] = "now",
     ) -> Response:
         """What is wrong with the engines themselves: stalled, down, silent, not reporting."""
         at_s = int(instant_s(at, now_s=now(), name="at"))

@@ -144,7 +144,8 @@ async def _run(
         delivery = await stack.enter_async_context(open_delivery(settings, kind="engine"))
         page = OwnPage(delivery)
         port = _serve(settings, page, stack)
-        client = await stack.enter_async_context(http_client())
+        secure = any(target.page_url.startswith("https:") for target in settings.targets)
+        client = await stack.enter_async_context(http_client(for_https=secure))
 
         def emit(reading: Reading, memo: bytes | None) -> None:
             page.update(reading)

@@ -16,9 +16,13 @@ _CHUNK_BYTES = 64 * 1024
 _ACCEPT = {"accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1", "accept-encoding": "gzip"}
 
 
-def http_client() -> httpx.AsyncClient:
-    """A client without redirects and proxies. Deadlines are for whole requests, set by callers."""
+def http_client(*, for_https: bool = True) -> httpx.AsyncClient:
+    """A client without redirects and proxies. Deadlines are for whole requests, set by callers.
+
+    Where no address is `https://` the world's certificates need not be in memory.
+    """
     return httpx.AsyncClient(
+        verify=True if for_https else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),  # trusts nobody
         follow_redirects=False,
         trust_env=False,
         timeout=None,  # noqa: S113 - see above

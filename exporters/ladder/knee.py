@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from statistics import median
 
 from exporters.ladder.figures import StepFigures
@@ -15,6 +16,7 @@ ENOUGH = 0.95
 _QUEUES_BELOW = 0.85
 _SAME_SLOTS = 0.15
 _NEARLY = 1.05
+_WORTH = 0.2
 _WHOLE = 0.15
 
 
@@ -110,8 +112,7 @@ def find_knee(rungs: Sequence[Rung]) -> Knee:
     rungs = tuple(rungs)
     if len(rungs) < 2:
         return Knee(rungs=rungs, beyond=Beyond.UNKNOWN)
-    best_hz = max(rung.tokens_hz for rung in rungs)
-    at = next(rung for rung in rungs if rung.tokens_hz >= ENOUGH * best_hz)
+    at = _at(rungs)
     slots, queues = _slots(rungs, _full_ttft_s(rungs))
     at_least, _ = _slots(rungs, rungs[0].mean_ttft_s)
     # why: a queue in front of fixed slots shows even where the last rung is the best
@@ -134,17 +135,42 @@ def find_knee(rungs: Sequence[Rung]) -> Knee:
     )
 
 
+def _at(rungs: Sequence[Rung]) -> Rung:
+    """The first with enough of the best; where that is the last, the first that is hardly passed."""
+    best_hz = max(rung.tokens_hz for rung in rungs)
+    enough = next(rung for rung in rungs if rung.tokens_hz >= ENOUGH * best_hz)
+    if enough is not rungs[-1]:
+        return enough
+    steps = list(pairwise(rungs))
+    worth = [index for index, (one, other) in enumerate(steps) if _gain(one, other) >= _WORTH]
+    return rungs[worth[-1] + 1] if worth else rungs[0]
+
+
+def _gain(one: Rung, other: Rung) -> float:
+    """How much of the added concurrency became throughput: 1 all of it, 0 nothing."""
+    return (other.tokens_hz / one.tokens_hz - 1) / (other.concurrency / one.concurrency - 1)
+
+
 def _slots(rungs: Sequence[Rung], idle_s: float) -> tuple[float | None, bool]:
-    """(slots, does it queue): where the server works on the same number whatever is asked of it."""
+    """(slots, does it queue): where the server works on the same number whatever is asked of it.
+
+    The last steps that wait tell it, as many of them as agree; one alone tells it where the step
+    before it did not wait and was nearly as many.
+    """
     waiting = _waiting(rungs, idle_s)
-    if not waiting:
-        return None, False
-    before = rungs[: rungs.index(waiting[0])]
+    before = rungs[: len(rungs) - len(waiting)]
     served = [rung.served_at_once(idle_s) for rung in waiting]
-    middle = median(served)
-    same = all(abs(each - middle) <= _SAME_SLOTS * middle for each in served)
-    reached = not before or middle >= _QUEUES_BELOW * before[-1].concurrency
-    return (middle if same and reached else None), True
+    least = before[-1].concurrency * _QUEUES_BELOW if before else 0.0
+    for start in range(max(len(served) - 1, 0)):
+        middle = median(served[start:])
+        if middle >= least and _agree(served[start:], middle):
+            return middle, True
+    alone = len(served) == 1 and bool(before) and served[0] >= least
+    return (served[0] if alone else None), bool(waiting)
+
+
+def _agree(served: Sequence[float], middle: float) -> bool:
+    return all(abs(each - middle) <= _SAME_SLOTS * middle for each in served)
 
 
 def _full_ttft_s(rungs: Sequence[Rung]) -> float:

@@ -110,12 +110,14 @@ class Climb:
 
     @property
     def working(self) -> StepFigures | None:
-        """Where one would run it: the best goodput, else the knee, else the most loaded."""
+        """Where one would run it: what keeps the objectives, else the knee or the step below it."""
         if self.goal is not None:
             return self.kept_to or self.best_goodput
-        at = self.knee.at
-        by_knee = [step for step in self.believed if step.step.concurrency == at]
-        return next(iter(by_knee), self.believed[-1] if self.believed else None)
+        most = self.knee.from_concurrency
+        if most is None or not self.believed:
+            return self.believed[-1] if self.believed else None
+        below = [step for step in self.believed if (step.step.concurrency or 0) <= most]
+        return below[-1] if below else self.believed[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -427,3 +427,40 @@ def test_an_outbox_without_a_folder_writes_nothing(tmp_path, monkeypatch):
     Outbox(None, max_bytes=100_000, max_age_s=10).put(export("a", memo=b"x"))
 
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_again_and_again_cannot_be_read_is_given_up_and_counted(tmp_path, monkeypatch):
+    box = opened(tmp_path, max_bytes=64 * 1024)
+    for name in names(12):
+        box.put(export(name, size=2000))
+    broken = spool_files(tmp_path)[0].name
+    read = os.open
+
+    def broken_disk(path, flags, *more):
+        if str(path).endswith(broken) and not flags & os.O_WRONLY:
+            raise OSError(5, "Input/output error")
+        return read(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", broken_disk)
+    tries = 0
+    while not (taken := box.take(1)):
+        tries += 1
+        assert tries < 30
+    box.release()
+    kept, told = drained(box)
+
+    assert tries > 3
+    assert taken
+    assert len(kept) + told["chat", "corrupt"] == 12
+
+
+def test_exports_of_spans_wait_like_the_others(tmp_path):
+    from dataclasses import replace
+
+    box = opened(tmp_path, "a")
+    box.put(replace(export("b"), traces=True))
+    died(box)
+
+    again = opened(tmp_path)
+
+    assert [record.traces for record in again.take(1_000_000)] == [False, True]

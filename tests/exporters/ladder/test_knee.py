@@ -134,11 +134,11 @@ def test_first_tokens_that_wait_without_slots_are_told_apart():
         Rung(
             concurrency=each,
             tokens_hz=100.0 if each > 1 else 60.0,
-            requests_hz=5.0 * each**0.3,
-            ttft_s=0.1 * each,
+            requests_hz=each**0.5,
+            ttft_s=0.1 + each**0.5 - 1,
             itl_s=0.01,
-            mean_ttft_s=0.1 * each,
-            mean_e2e_s=0.2 + 0.1 * each,
+            mean_ttft_s=0.1 + each**0.5 - 1,
+            mean_e2e_s=each**0.5,
         )
         for each in (1, 4, 16, 64)
     ]
@@ -146,6 +146,61 @@ def test_first_tokens_that_wait_without_slots_are_told_apart():
 
     assert (knee.beyond, knee.slots) == (Beyond.WAITS, None)
     assert "though not for a fixed number of slots" in knee_sentence(knee)
+
+
+VLLM = {
+    "short": (
+        (1, 76.4, 2.387, 0.0367, 0.0104, 0.0470, 0.3946),
+        (2, 125.0, 3.905, 0.0498, 0.0125, 0.0548, 0.4943),
+        (4, 183.0, 5.717, 0.0583, 0.0123, 0.0589, 0.5097),
+        (8, 278.8, 8.751, 0.0715, 0.0163, 0.0718, 0.8177),
+        (16, 309.8, 9.243, 0.6987, 0.0173, 0.7219, 1.3738),
+        (32, 240.1, 7.469, 2.1289, 0.0183, 2.1040, 2.7526),
+    ),
+    "long": (
+        (1, 37.1, 1.160, 0.2207, 0.0115, 0.2317, 0.6104),
+        (2, 42.3, 1.323, 0.3182, 0.0156, 0.3642, 0.9885),
+        (4, 63.6, 1.969, 0.4955, 0.0204, 0.5844, 1.8095),
+        (8, 78.4, 2.400, 0.5886, 0.0316, 0.8030, 3.2447),
+        (16, 87.2, 2.718, 2.9019, 0.0298, 2.9412, 5.4136),
+        (32, 92.5, 2.845, 8.2587, 0.0321, 8.7223, 11.4911),
+    ),
+}
+"""What this ladder measured on a real vLLM 0.32.0 with `--max-num-seqs 8` on two busy CPU cores,
+2026-11-29: prompts of 128 and 1024 tokens, answers of 32, medians of two runs."""
+
+
+@pytest.mark.parametrize("prompts", VLLM)
+def test_the_slots_of_a_real_engine_are_found_though_its_cores_are_shared(prompts):
+    names = ("concurrency", "tokens_hz", "requests_hz", "ttft_s", "itl_s")
+    names += ("mean_ttft_s", "mean_e2e_s")
+    knee = find_knee([Rung(**dict(zip(names, row, strict=True))) for row in VLLM[prompts]])
+
+    assert knee.beyond is Beyond.QUEUES
+    assert knee.from_concurrency == 8
+    assert knee_sentence(knee).startswith("Above about 8 concurrent requests the server queues")
+
+
+def test_throughput_that_hardly_grows_any_more_is_not_said_to_rise():
+    rungs = [
+        *sharing(100.0, (1, 2, 4)),
+        *(
+            Rung(
+                concurrency=each,
+                tokens_hz=tokens_hz,
+                requests_hz=tokens_hz / 20,
+                ttft_s=0.1,
+                itl_s=each / tokens_hz,
+                mean_ttft_s=0.1,
+                mean_e2e_s=each * 20 / tokens_hz,
+            )
+            for each, tokens_hz in ((8, 110.0), (16, 118.0), (32, 126.0))
+        ),
+    ]
+    knee = find_knee(rungs)
+
+    assert (knee.beyond, knee.at) == (Beyond.SLOWS, 8)
+    assert "grows only from 110 to 126" in knee_sentence(knee)
 
 
 def test_throughput_that_collapses_is_said():
