@@ -1,4 +1,4 @@
-"""Conditions of engines as their sidecars tell them: stalled, down, silent, drifted, suspect, not reported.
+"""Conditions of engines as their sidecars tell them, from a stall to readings that were lost.
 
 Read from the finest tiles of the last quarter of an hour, so that a question every second is
 cheap. Stalls and downs begin further back than that where nothing says otherwise: "at least".
@@ -35,6 +35,7 @@ _MOVING = (
 _EVENTS = {
     ConditionKind.DRIFT: "schema_drift",
     ConditionKind.SUSPECT: "suspect_families",
+    ConditionKind.LOST: "exports_dropped",
 }
 
 Places = Sequence[Sequence[int]]

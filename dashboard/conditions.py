@@ -36,6 +36,7 @@ _STATES = {
     ConditionKind.SILENT: State.NOT_OBSERVED,
     ConditionKind.DRIFT: State.NOT_OBSERVED,
     ConditionKind.SUSPECT: State.NOT_OBSERVED,
+    ConditionKind.LOST: State.NOT_OBSERVED,
 }
 
 

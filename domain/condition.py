@@ -40,6 +40,7 @@ class ConditionKind(StrEnum):
     SILENT = "silent"
     DRIFT = "schema drift"
     SUSPECT = "suspect numbers"
+    LOST = "exports lost"
     NOT_REPORTED = "not reported"
 
 
@@ -54,6 +55,9 @@ _NEXT = {
     ConditionKind.DOWN: "look whether the engine's process lives, and why it ended",
     ConditionKind.SILENT: "look whether the sidecar runs and reaches the collector",
     ConditionKind.DRIFT: "compare the engine's version with the one before; update the sidecar",
+    ConditionKind.LOST: (
+        "counts of that time are too low; give the sidecar a larger spool_bytes or spool_age_s"
+    ),
     ConditionKind.SUSPECT: "do not trust these metrics; update the engine",
     ConditionKind.NOT_REPORTED: "send spans, which carry what this engine's page leaves out",
 }
@@ -123,6 +127,8 @@ def sentence(condition: Condition, *, at_s: int) -> str:
             said = f"The page of {who} lost what it had: {_named(condition)} (since {since})."
         case ConditionKind.SUSPECT:
             said = f"The page of {who} tells what cannot be true: {_named(condition)}."
+        case ConditionKind.LOST:
+            said = f"Readings of {who} were given up before they arrived: {_named(condition)}."
         case _:  # not reported
             said = f"The page of {who} does not report {_named(condition)}."
     return said

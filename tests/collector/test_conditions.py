@@ -128,6 +128,16 @@ def test_what_a_page_lost_and_what_it_cannot_mean_by_metric(told):
     ]
 
 
+def test_readings_that_never_arrived_are_told_with_the_reason(told):
+    told.push(START_S, up=1)
+    told.push(START_S + 1, up=1, exports_dropped=40, reason="spool_full")
+
+    (found,) = told.reader.conditions(START_S + 5)
+
+    assert (found.kind, found.metrics) == (ConditionKind.LOST, ("spool_full",))
+    assert "were given up before they arrived: spool full" in sentence(found, at_s=START_S + 5)
+
+
 def test_what_a_page_does_not_report(told):
     told.push(START_S, not_reported=1, reason="prefill")
     told.push(START_S, replica="b", not_reported=0, reason="prefill")
