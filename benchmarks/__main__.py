@@ -3,7 +3,17 @@
 import importlib
 import sys
 
-NAMES = ("accuracy", "ingest", "rows", "windows", "parse", "coarse", "objectives", "page", "sidecar")
+NAMES = (
+    "accuracy",
+    "ingest",
+    "rows",
+    "windows",
+    "parse",
+    "coarse",
+    "objectives",
+    "page",
+    "sidecar",
+)
 
 
 def main(names: list[str]) -> int:

@@ -48,7 +48,14 @@ class Sidecar:
         assert not outcome.rejected, outcome.message
 
 
-_REASONED = ("up", "schema_drift", "suspect_families", "not_reported", "failed_scrapes")
+_REASONED = (
+    "up",
+    "schema_drift",
+    "suspect_families",
+    "exports_dropped",
+    "not_reported",
+    "failed_scrapes",
+)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from collector.api import router
 from collector.liveness_answers import ConditionsAnswer, conditions_answer
-from domain.condition import Condition, ConditionKind
+from domain.condition import Condition, ConditionKind, sentence
 from tests.alerts.engines import START_S, hang, sidecar
 
 QUIET = {"requests_running": 1, "requests_waiting": 0, "generation_tokens": 0, "up": 1}
