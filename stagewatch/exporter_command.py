@@ -2,6 +2,7 @@
 
 import argparse
 import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from domain.errors import ConfigError
 
 if TYPE_CHECKING:
     from exporters.engine.settings import EngineSettings
+    from exporters.probe.settings import ProbeSettings
 
 __all__ = ["add_parser", "run"]
 
@@ -58,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         readings = engine.read_once(settings)
         print(describe(readings), end="")  # noqa: T201 - the answer to a person
         return 0 if all(reading.up for reading in readings) else 1
-    engine.run(settings, _asked_to_stop())
+    began = _greeting("reads", settings.targets, settings)
+    engine.run(settings, _asked_to_stop(), started=began)
     return 0
 
 
@@ -79,8 +82,27 @@ def _probe(arguments: argparse.Namespace) -> int:
         rounds = probe.read_once(settings)
         print("\n".join(describe(*each) for each in rounds), end="")  # noqa: T201 - the answer to a person
         return 0 if all(done.up for _, done in rounds) else 1
-    probe.run(settings, _asked_to_stop())
+    began = _greeting("asks", settings.targets, settings)
+    probe.run(settings, _asked_to_stop(), started=began)
     return 0
+
+
+def _greeting(
+    does: str, targets: Sequence[object], settings: "EngineSettings | ProbeSettings"
+) -> Callable[[int | None], None]:
+    """Says what runs here, where it sends and where it shows itself; then only news is told."""
+
+    def tell(port: int | None) -> None:
+        many = f"{len(targets)} target{'' if len(targets) == 1 else 's'}"
+        sends = f"sends to {settings.endpoint}" if settings.endpoint else "sends nothing"
+        shown = f", own page http://{settings.listen_host}:{port}/metrics" if port else ""
+        print(  # noqa: T201 - a command that goes on says that it does
+            f"stagewatch: {does} {many} every {settings.interval_s:g} s, "
+            f"{sends}{shown}. Ctrl-C ends it.",
+            flush=True,
+        )
+
+    return tell
 
 
 def _asked_to_stop() -> Event:
@@ -122,7 +144,7 @@ def _settings(arguments: argparse.Namespace) -> "EngineSettings":
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(
-            str(first["msg"]),
+            first["msg"].removeprefix("Value error, ").rstrip("."),
             where=".".join(("exporters.engine", *map(str, first["loc"]))),
             remedy="Mend it on the command line or in the file.",
         ) from error
@@ -139,6 +161,10 @@ def _targets(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _one_each(option: str, given: list[str], number: int) -> list[str]:
+    if not given:
+        raise ConfigError(
+            "a target needs it", where=option, remedy=f"Give {option} NAME, once for all targets."
+        )
     if len(given) == 1:
         return given * number
     if len(given) != number:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from domain.labels import Labels, value_of
 from exporters.engine.reading import Latency, Reading
 
-__all__ = ["describe"]
+__all__ = ["describe", "why_down"]
 
 _QUANTILES = (0.5, 0.95, 0.99)
 _SAID_OTHERWISE = ("up", "not_reported")
@@ -18,8 +18,8 @@ def describe(readings: Iterable[Reading]) -> str:
 
 def _lines(reading: Reading) -> Iterator[str]:
     name = " ".join(f"{key}={value}" for key, value in reading.target if key != "source")
-    of = f" ({reading.engine})" if reading.engine else ""
-    yield f"{name}: {'up' if reading.up else 'not observed'}{of}"
+    known = reading.engine if reading.up else why_down(reading)
+    yield f"{name}: {'up' if reading.up else 'not observed'}{f' ({known})' if known else ''}"
     for level in reading.levels:
         if level.metric not in _SAID_OTHERWISE:
             yield f"  {level.metric:20s} {_own(level.labels, reading)}{level.value:g}"
@@ -32,6 +32,12 @@ def _lines(reading: Reading) -> Iterator[str]:
         yield f"  not reported: {', '.join(reading.missing)}"
     for note in reading.notes:
         yield f"  ! {note}"
+
+
+def why_down(reading: Reading) -> str:
+    """The reason in one word, as the documentation lists it; empty when it is up."""
+    told = (value_of(each.labels, "reason") for each in reading.levels if each.metric == "up")
+    return next((reason for reason in told if reason), "")
 
 
 def _own(labels: Labels, reading: Reading) -> str:

@@ -16,7 +16,7 @@ from domain.errors import ConfigError
 from exporters.delivery.delivery import Delivery, open_delivery
 from exporters.delivery.export import Export
 from exporters.engine.checkpoint import Checkpoint, pages_in
-from exporters.engine.describe import describe
+from exporters.engine.describe import describe, why_down
 from exporters.engine.engines import WANTED
 from exporters.engine.failure import ScrapeError
 from exporters.engine.otlp import export_request
@@ -100,7 +100,8 @@ class _Watch:
         """A line when what is wrong changes, none while it stays the same."""
         trouble = "" if reading.up else reading.notes[0]
         if trouble and trouble != self._told:
-            _LOG.warning("%s is not observed: %s", self.target.service, trouble)
+            reason = why_down(reading)
+            _LOG.warning("%s is not observed (%s): %s", self.target.service, reason, trouble)
         elif self._told and reading.up:
             _LOG.warning("%s (%s) is observed again", self.target.service, self.target.page_url)
         self._told = trouble

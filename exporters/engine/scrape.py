@@ -107,7 +107,8 @@ def _no_connection(error: httpx.HTTPError, url: str) -> ScrapeError:
     if errno.ECONNREFUSED in numbers or "refused" in detail or "attempts failed" in detail:
         return _failed("refused", "the connection is refused", url, "Is the engine running there?")
     if isinstance(error, httpx.ConnectError):
-        return _failed("unreachable", f"no connection: {detail}", url)
+        remedy = "Is the host's name right, and is there a way to it from here?"
+        return _failed("unreachable", f"no connection: {detail}", url, remedy)
     if isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
         return _failed("cut_off", f"the answer broke off: {detail}", url)
     return _failed("broken", f"the request failed: {detail}", url)

@@ -45,7 +45,17 @@ def test_a_target_that_does_not_answer_is_status_1(capsys):
         status = main(["--target", engine.url, "--service", "chat", "--once"])
 
     assert status == 1
-    assert "it answers 503" in capsys.readouterr().out
+    assert "not observed (http_503)\n  ! " in (told := capsys.readouterr().out)
+    assert "it answers 503" in told
+
+
+def test_a_host_that_nobody_knows_is_no_question_of_the_page(capsys):
+    status = main(["--target", "http://nobody.invalid:8000", "--service", "chat", "--once"])
+    told = capsys.readouterr().out
+
+    assert status == 1
+    assert "not observed (unreachable)" in told
+    assert "Is the host's name right, and is there a way to it from here?" in told
 
 
 def test_one_service_and_one_role_go_for_all_targets():
@@ -78,8 +88,13 @@ def test_nothing_to_read_is_refused_with_the_way_out():
 
 
 def test_an_address_that_is_none_is_refused():
-    with pytest.raises(ConfigError, match="no web address"):
+    with pytest.raises(ConfigError, match=r"targets\.0\.url: 'engine' is no web address"):
         settings("--target", "engine", "--service", "chat")
+
+
+def test_a_target_without_a_service_is_told_what_to_give():
+    with pytest.raises(ConfigError, match=r"--service: a target needs it\. Give --service NAME"):
+        settings("--target", "http://a")
 
 
 def test_the_file_says_the_rest_and_the_command_line_wins(tmp_path):
@@ -120,13 +135,16 @@ def test_a_signal_ends_it_with_a_last_flush(number, tmp_path):
         spool = f"listen_port: 0, spool_dir: '{tmp_path / 'spool'}'"
         file.write_text(f"exporters: {{engine: {{{spool}, targets: [{target}]}}}}")
         words = ["--config", str(file), "--endpoint", collector.root]
-        process = subprocess.Popen([sys.executable, "-c", ALONE, *words], cwd=ROOT)
+        alone = [sys.executable, "-c", ALONE, *words]
+        process = subprocess.Popen(alone, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         while not collector.requests:
             assert process.poll() is None
             engine.closing.wait(0.02)
         process.send_signal(number)
+        said, _ = process.communicate(timeout=10)
 
-        assert process.wait(10) == 0
+        assert process.returncode == 0
+        assert f"reads 1 target every 1 s, sends to {collector.root}, own page http://127." in said
 
 
 def test_importing_the_command_loads_none_of_what_it_runs():
