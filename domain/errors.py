@@ -14,7 +14,8 @@ class StagewatchError(Exception):
     """Where it went wrong, what is wrong there, and what to do about it."""
 
     def __init__(self, problem: str, *, where: str, remedy: str) -> None:
-        super().__init__(f"{where}: {problem}. {remedy}")
+        end = "" if problem.endswith((".", "?", "!")) else "."
+        super().__init__(f"{where}: {problem}{end} {remedy}")
         self.problem = problem
         self.where = where
         self.remedy = remedy

@@ -27,6 +27,19 @@ def only_model(url: str, headers: Mapping[str, str], *, ca_file: Path | None = N
             timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False, verify=context
         ) as client:
             names = _names(client, address, headers)
+    except httpx.HTTPStatusError as error:
+        status = error.response.status_code
+        raise _unknown(
+            address, f"does not say which models there are: it answers {status}"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise _unknown(address, "does not say which models there are: no JSON") from error
+    except httpx.ConnectError as error:
+        raise ConfigError(
+            f"no connection: {plain(str(error))}",
+            where=address,
+            remedy="Is the server running there? Check the address after --target.",
+        ) from error
     except (httpx.HTTPError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         told = plain(str(error)) or type(error).__name__
         raise _unknown(address, f"does not say which models there are: {told}") from error

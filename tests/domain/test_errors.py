@@ -16,3 +16,9 @@ def test_an_error_reads_as_where_what_and_the_way_out(kind):
         "Use p99.",
     )
     assert isinstance(error, StagewatchError)
+
+
+def test_a_problem_that_ends_its_sentence_itself_gets_no_second_full_stop():
+    error = InputError("refused. Is anything there?", where="http://a", remedy="Look.")
+
+    assert str(error) == "http://a: refused. Is anything there? Look."

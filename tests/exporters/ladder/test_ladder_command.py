@@ -257,6 +257,21 @@ def test_where_there_is_no_only_model_it_must_be_said(body, says):
     assert "--model NAME" in str(refused.value)
 
 
+def test_where_nobody_is_a_models_name_would_not_help():
+    with pytest.raises(ConfigError, match="Is the server running there") as refused:
+        only_model("http://127.0.0.1:1", {})
+
+    assert "--model" not in str(refused.value)
+
+
+def test_a_list_of_models_that_is_refused_is_said_in_our_words():
+    with (
+        serving(answering(b"", status=404)) as engine,
+        pytest.raises(ConfigError, match=r"which models there are: it answers 404\. Say which"),
+    ):
+        only_model(engine.root, {})
+
+
 def test_a_model_called_like_a_terminals_commands_does_not_command_the_terminal():
     hostile = b'{"data": [{"id": "\\u001b[2J\\u0007evil"}]}'
     with serving(answering(hostile)) as engine:
