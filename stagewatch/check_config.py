@@ -19,10 +19,12 @@ def run(file: Path) -> int:
         print(error, file=sys.stderr)  # noqa: T201 - a command speaks
         return 1
     engines = config.exporters.engine.targets if config.exporters.engine else ()
+    probed = config.exporters.probe.targets if config.exporters.probe else ()
     for count, noun in (
         (len(objectives), "objectives"),
         (len(config.receivers), "receivers"),
         (len(engines), "engines to watch"),
+        (len(probed), "endpoints to probe"),
     ):
         print(f"{noun}: {count}")  # noqa: T201
     print(f"{file} is right")  # noqa: T201

@@ -3,6 +3,7 @@
 import pytest
 
 from domain.errors import ConfigError
+from stagewatch import check_config
 from stagewatch.config import Config, load
 from stagewatch.up import configured
 
@@ -120,3 +121,12 @@ def test_every_setting_says_what_it_is():
     unexplained = [name for name, field in fields(Config) if not field.description]
 
     assert set(unexplained) <= sections
+
+
+def test_what_a_file_would_watch_is_counted_endpoints_too(tmp_path, capsys):
+    file = tmp_path / "stagewatch.yaml"
+    target = "{service: chat, model: m, url: 'http://engine'}"
+    file.write_text(f"exporters: {{probe: {{targets: [{target}]}}}}\n")
+
+    assert check_config.run(file) == 0
+    assert "engines to watch: 0\nendpoints to probe: 1\n" in capsys.readouterr().out
