@@ -71,7 +71,11 @@ def _add_history(parser: argparse.ArgumentParser) -> None:
         "--prometheus", metavar="URL", help="its address, such as http://prom:9090"
     )
     history.add_argument(
-        "--from", dest="since", default="now-1d", metavar="T", help="RFC 3339 or now-7d"
+        "--from",
+        dest="since",
+        default="now-1d",
+        metavar="T",
+        help="RFC 3339 or now-7d (default: %(default)s)",
     )
     history.add_argument("--to", dest="until", default="now", metavar="T", help="default: now")
     history.add_argument(

@@ -172,6 +172,12 @@ class _Speaker:
                 "as well, give them with --external NAME=VALUE, or both are counted.",
                 file=sys.stderr,
             )
+        if not progress.targets and progress.counts["series_of_no_target"]:
+            print(  # noqa: T201
+                "import: nothing was taken: no series has both labels that name a service and a "
+                "replica. Look at `service_label` and `replica_label` of collector.remote_write.",
+                file=sys.stderr,
+            )
         refused = f", {rejected} points refused" if rejected else ""
         print(  # noqa: T201
             f"{progress.scrapes} scrapes of {_targets(progress)} taken, from "

@@ -373,6 +373,23 @@ def test_the_command_brings_it_into_a_store_twice_and_counts_it_once(tmp_path, c
     assert storing.number(tmp_path / "store", "generation_tokens")[1] == 10 * 2 * 29
 
 
+def test_a_label_that_no_series_has_is_said_and_not_only_zero_counted(tmp_path, capsys):
+    config = tmp_path / "stagewatch.yaml"
+    config.write_text("collector: {remote_write: {replica_label: pod}}\n")
+    with serving(Past(scrapes_of(range(3)))) as fake:
+        options = (
+            *("import", "--prometheus", fake.root, "--data-dir", str(tmp_path / "store")),
+            *("--from", str(BEGIN_MS // 1000), "--to", str(BEGIN_MS // 1000 + 600)),
+            *("--config", str(config)),
+        )
+        code = main(options)
+    said = capsys.readouterr()
+
+    assert code == 0
+    assert "0 scrapes of 0 targets" in said.out
+    assert "Look at `service_label` and `replica_label`" in said.err
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
