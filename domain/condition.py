@@ -62,6 +62,11 @@ _NEXT = {
     ConditionKind.NOT_REPORTED: "send spans, which carry what this engine's page leaves out",
 }
 
+_ANOTHER_PAGE = frozenset(
+    ("http_401", "http_403", "http_404", "redirect", "html", "json", "unknown_page")
+)
+"""Reasons why a target is down that no look at its process explains."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
@@ -110,6 +115,8 @@ def condition_name(condition: Condition) -> str:
 
 def next_step(condition: Condition) -> str:
     """What to do about it."""
+    if condition.kind is ConditionKind.DOWN and condition.reason in _ANOTHER_PAGE:
+        return "something answers, but not with the engine's metrics: look at the address"
     return _NEXT[condition.kind]
 
 

@@ -10,7 +10,7 @@ from collector.query import Window
 from dashboard import fleet, service
 from dashboard.conditions import conditions_told
 from dashboard.url import View
-from domain.condition import Condition, ConditionKind, condition_id
+from domain.condition import Condition, ConditionKind, condition_id, next_step
 from domain.labels import labels_of
 from domain.objective import Severity
 from tests.dashboard.reading import find_all, text
@@ -118,6 +118,20 @@ def test_what_is_over_is_told_last_with_its_consequence(world, reader, ledger, v
     assert over.startswith("● engine stalled, over chat vllm-chat-2 of chat moves again since ")
     assert "The 23 requests waiting now are a consequence of it, not a cause." in over
     assert "Next" not in over
+
+
+@pytest.mark.parametrize(
+    ("reason", "then"),
+    [
+        ("refused", "look whether the engine's process lives"),
+        ("http_503", "look whether the engine's process lives"),
+        ("http_404", "something answers, but not with the engine's metrics: look at the address"),
+    ],
+)
+def test_what_to_do_about_a_target_that_is_down_goes_by_the_reason(reason, then, viewer):
+    down = condition(viewer.now_s, ConditionKind.DOWN, reason=reason)
+
+    assert next_step(down).startswith(then)
 
 
 def test_a_page_that_vanished_while_stalled_is_still_shown_and_says_stale(
