@@ -25,23 +25,24 @@ class Checkpoint:
     def __init__(self, url: str) -> None:
         self._url = url
         self._pages: list[tuple[int, bytes]] = []
-        self._before: Page | None = None
+        self._kept: list[Page] = []
 
     def after(self, page: Page, text: str, at_ns: int, *, is_settled: bool) -> bytes:
         """What is to be remembered now. Not settled: of an earlier page something is still to come."""
         is_whole = not page.torn and not page.suspects
-        lacks = self._before is not None and page.lacks(self._before)
+        # why all of them: one that was cut off between two others lacks nothing of the first
+        lacks = any(page.lacks(each) for each in self._kept)
         one = (at_ns, zlib.compress(text.encode(), 1))
-        if (is_whole and is_settled and not lacks) or len(self._pages) >= _MOST_PAGES:
-            self._pages = [one] if is_whole else []
+        if (is_whole and is_settled and not lacks) or len(self._kept) >= _MOST_PAGES:
+            self._pages, self._kept = ([one] if is_whole else []), [page]
         else:
             self._pages.append(one)
-        self._before = page
+            self._kept.append(page)
         return self._content() if self._pages else b""
 
     def forget(self) -> bytes:
         """Counting begins anew with the next page."""
-        self._pages, self._before = [], None
+        self._pages, self._kept = [], []
         return b""
 
     def _content(self) -> bytes:

@@ -39,20 +39,22 @@ def all_at_nothing(metric: str, grown: Grown, *, scale: float = 1.0) -> str:
 
 @dataclass(slots=True)
 class Answers:
-    """How long the answers of a target called `decode` are: of one token, it would not be one."""
+    """How long the answers of a target are that is said to decode: with one token, it does not."""
 
     tokens: float = 0.0
     finished: float = 0.0
 
-    def question(self, tokens: float | None, finished: float | None) -> str:
-        """A sentence where the role is doubtful; empty where it is not."""
+    def question(self, role: str, tokens: float | None, finished: float | None) -> str:
+        """A sentence where the role is doubtful, or lacks; empty where it is not."""
         if tokens is None or finished is None:
             return ""
         self.tokens += tokens
         self.finished += finished
         if self.finished < _ENOUGH or self.tokens > _ONE_TOKEN * self.finished:
             return ""
-        return (
-            f"role decode is doubtful: {self.finished:g} answers had {self.tokens:g} tokens. Is it "
-            "a prefill engine?"
-        )
+        had = f"{self.finished:g} answers had {self.tokens:g} tokens. Is it a prefill engine?"
+        if not role:
+            return (
+                f"no role is set, and {had} Then say `role: prefill`, or its times pass for users'"
+            )
+        return f"role {role} is doubtful: {had}"

@@ -98,7 +98,7 @@ class Scraped:
         if self._page.torn:
             self.note("the page ends in the middle of a line, which is not believed")
         if self._page.bad_lines:
-            self.note(f"{self._page.bad_lines} lines of the page cannot be read")
+            self.note(f"{self._page.bad_lines} line(s) of the page cannot be read")
 
     def count(self, metric: str, reason: str, note: str) -> None:
         labels = labels_of({"engine": self._state.engine, **dict(self._state.labels)})

@@ -159,10 +159,10 @@ class TargetState:
         return (self._level("engine_stalled", float(is_stalled)),)
 
     def _question_role(self, scraped: Scraped) -> None:
-        if self.role != "decode":
+        if self.role == "prefill":
             return
         told = (scraped.gathered.increase(n) for n in ("generation_tokens", "requests_finished"))
-        if question := self._answers.question(*told):
+        if question := self._answers.question(self.role, *told):
             scraped.note(question)
 
     def _down(self, reason: str, note: str, at_ns: int, tried_at_ns: int) -> Reading:

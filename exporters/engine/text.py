@@ -15,6 +15,8 @@ from exporters.engine.failure import ScrapeError
 
 __all__ = ["Page", "PageParser", "Series", "page_of"]
 
+_BYTE_ORDER_MARK = "\ufeff"
+_END = "# EOF"  # why: OpenMetrics may leave out the line feed behind it
 _SKIP = -1
 _CACHE_SPARE = 4096
 
@@ -131,8 +133,8 @@ class PageParser:
         """The page, or ScrapeError when it is no page at all."""
         if len(self._slot_of_text) > 4 * text.count("\n") + _CACHE_SPARE:
             self._forget()
-        lines = text.split("\n")
-        torn = bool(lines.pop())
+        lines = text.removeprefix(_BYTE_ORDER_MARK).split("\n")
+        torn = lines.pop().rstrip() not in ("", _END)
         slots: list[int] = []
         raws: list[str] = []
         odd: list[str] = []
@@ -271,7 +273,7 @@ def _unescaped(value: str) -> str:
 
 def _no_page(text: str, where: str) -> ScrapeError:
     """Why a body without a single sample is no page."""
-    start = text.lstrip()[:64]
+    start = text.removeprefix(_BYTE_ORDER_MARK).lstrip()[:64]
     remedy = "Is this the address of the engine's metrics page?"
     if not start:
         reason, problem = "empty", "the body is empty"

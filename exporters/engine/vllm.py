@@ -4,6 +4,9 @@ from exporters.engine.table import DECODES, PREFILLS, WHOLE, Engine, Family, Row
 
 __all__ = ["ROWS", "VLLM"]
 
+_ABORTED = (("finished_reason", "abort"),)
+_BROKEN = (("finished_reason", "error"),)
+
 ROWS = (
     Row(
         metric="ttft",
@@ -73,7 +76,20 @@ ROWS = (
     Row(
         metric="requests_finished",
         shape=Shape.COUNTER,
-        families=(Family("request_success"),),
+        families=(Family("request_success", but=(*_ABORTED, *_BROKEN)),),
+        roles=DECODES,
+    ),
+    Row(
+        metric="requests_cancelled",
+        shape=Shape.COUNTER,
+        families=(Family("request_success", only=_ABORTED),),
+        roles=DECODES,
+        note="Only what the engine itself aborts: a client that hangs up is on no page.",
+    ),
+    Row(
+        metric="requests_failed",
+        shape=Shape.COUNTER,
+        families=(Family("request_success", only=_BROKEN, versions="0.13–0.16 on"),),
         roles=DECODES,
     ),
     Row(

@@ -111,6 +111,14 @@ def memo_of(*texts):
     return process.memo
 
 
+def test_what_a_page_before_the_one_cut_off_had_is_not_forgotten():
+    whole = started(50) + histogram([0.2] * 5) + tokens(5)
+    texts = [whole, whole, started(50) + "# TYP", started(50) + tokens(5), whole]
+
+    assert seen(texts, killed_after={3}) == seen(texts)
+    assert seen(texts)["ttft"] == 0
+
+
 @pytest.mark.parametrize("after_s", [601, 86_400, -1])
 def test_a_page_of_long_ago_or_of_the_future_is_no_place_to_begin(after_s):
     memo = memo_of(tokens(1))

@@ -149,6 +149,13 @@ def test_13_a_role_that_fits_is_not_questioned(name, role):
     assert not any("doubtful" in note for note in from_start(engine_page(name), role=role).notes)
 
 
+def test_13_one_token_answers_of_an_engine_without_a_role_are_asked_about():
+    notes = from_start(engine_page("vllm-0.33.0-prefill")).notes
+
+    assert any("no role is set, and 50 answers had 50 tokens" in note for note in notes)
+    assert not any("role" in note for note in from_start(engine_page("vllm-0.33.0-agg")).notes)
+
+
 def test_13_a_few_short_answers_prove_nothing():
     text = "vllm:generation_tokens_total {0}\nvllm:request_success_total {0}\n"
 

@@ -9,6 +9,7 @@ import pytest
 from tests.exporters.pages_of import (
     ENGINES,
     NOTHING_YET,
+    from_start,
     increments,
     latency,
     level,
@@ -92,7 +93,17 @@ def test_finish_reasons_are_kept_apart(overload):
     by_reason = [increments(each, "requests_finished", by="finish_reason") for each in overload]
 
     assert sum(each.get("length", 0) for each in by_reason) == 134
-    assert sum(each.get("abort", 0) for each in by_reason) == 0
+    assert not any("abort" in each for each in by_reason)
+    assert sum(increments(each, "requests_cancelled") or 0 for each in overload) == 0
+
+
+def test_what_the_engine_aborted_is_cancelled_and_what_broke_has_failed():
+    reading = from_start(engine_page("vllm-0.33.0-abort"))
+
+    assert increments(reading, "requests_started") == 9
+    assert increments(reading, "requests_finished") == 9
+    assert increments(reading, "requests_cancelled") == 1
+    assert increments(reading, "requests_failed") == 0
 
 
 def test_the_default_run_has_the_means_of_its_readme():

@@ -222,8 +222,24 @@ def test_time_stamps_and_exemplars_after_the_value_are_read_over():
     assert sorted(of(text).values()) == [1.0, 2.0, 3.0]
 
 
-def test_an_openmetrics_end_is_a_comment():
-    assert of("a 1\n# EOF\n") == {("a", (), None): 1.0}
+@pytest.mark.parametrize("end", ["# EOF\n", "# EOF", "# EOF\r", "# EOF\r\n"])
+def test_an_openmetrics_end_is_a_comment_with_or_without_its_line_feed(end):
+    page = everything().parse("a 1\n" + end)
+
+    assert of("a 1\n" + end) == {("a", (), None): 1.0}
+    assert not page.torn
+    assert not page.bad_lines
+
+
+def test_an_end_that_was_cut_off_is_a_page_cut_off():
+    assert everything().parse("a 1\n# EO").torn
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line():
+    page = everything().parse("\ufeffa 1\nb 2\n")
+
+    assert page.names() == {"a", "b"}
+    assert not page.bad_lines
 
 
 @pytest.mark.parametrize(
