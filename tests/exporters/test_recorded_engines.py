@@ -9,6 +9,7 @@ import pytest
 from tests.exporters.pages_of import (
     ENGINES,
     NOTHING_YET,
+    engine_page,
     from_start,
     increments,
     latency,
