@@ -7,7 +7,7 @@ a request that met in a room may stand in two traces: a room's key stands for it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,13 +16,16 @@ from sqlalchemy import Connection
 from collector import segment
 from collector.legs import Integers, LegTable, room_key
 from domain.labels import Labels
+from domain.kin import kin
 from domain.leg import Leg
+from domain.telling import JOINED_LEGS_MAX
 
 __all__ = ["Admitted", "KnownLegs"]
 
 _MINUTE_NS = 60_000_000_000
 _HOUR_NS = 3_600_000_000_000
 _ROW_BITS = 24
+_MOST_RECENT = 20_000
 _Refs = int | tuple[int, ...]  # table number << _ROW_BITS | row
 
 
@@ -56,13 +59,14 @@ class KnownLegs:
         self._minutes: dict[int, _Minute] = {}
         self._tables: dict[int, LegTable] = {}
         self._of_segment: dict[int, int] = {}
+        self._recent: dict[int, Leg] = {}  # by a number that is never given away anew
         self._next = 0
         self._held = 0
         self._hours: set[int] | None = None
 
     def forget(self) -> None:
         """What was admitted last is not in the store after all."""
-        for known in (self._minutes, self._tables, self._of_segment):
+        for known in (self._minutes, self._tables, self._of_segment, self._recent):
             known.clear()
         self._held = 0
         self._hours = None
@@ -117,13 +121,15 @@ class KnownLegs:
         rows: list[int] = []
         before: dict[bytes, dict[bytes, Leg]] = {}
         fresh: dict[bytes, dict[bytes, int]] = {}
+        ends: dict[bytes, list[int]] = {}
+        for trace, end_at_ns in zip(traces, table.end_at_ns.tolist(), strict=True):
+            ends.setdefault(trace, []).append(end_at_ns)
+        for trace, of_trace in ends.items():
+            near = self._legs(trace, of_trace, labels)
+            before[trace] = {leg.span_id: leg for leg in reversed(near)}
         for row, trace in enumerate(traces):
             mine, span = fresh.setdefault(trace, {}), table.span_id(row)
-            # why for each row: a trace may be longer than the window
-            known = before.setdefault(trace, {})
-            for leg in self._legs(trace, int(table.end_at_ns[row]), labels):
-                known.setdefault(leg.span_id, leg)
-            if span not in mine and span not in known:
+            if span not in mine and span not in before[trace]:
                 mine[span] = row
                 rows.append(row)
         new = {
@@ -147,21 +153,43 @@ class KnownLegs:
             if leg.room in seen:
                 continue
             seen.add(leg.room)
-            for other in self._legs(room_key(leg.room), leg.end_at_ns, labels):
-                beside = self._legs(other.trace_id, other.end_at_ns, labels)
+            for other in self._legs(room_key(leg.room), [leg.end_at_ns], labels):
+                beside = self._legs(other.trace_id, [other.end_at_ns], labels)
                 together.meet(trace, other.trace_id, beside)
                 waiting += [each for each in beside if each.room]
 
-    def _legs(self, trace: bytes, end_at_ns: int, labels: Mapping[int, Labels]) -> list[Leg]:
-        """The known legs of a trace that ended within the window of this instant."""
-        legs = []
-        for near in self._near(end_at_ns // _MINUTE_NS):
-            refs = near.refs.get(trace, ())
-            for ref in (refs,) if isinstance(refs, int) else refs:
-                table, row = self._tables[ref >> _ROW_BITS], ref & ((1 << _ROW_BITS) - 1)
-                if abs(int(table.end_at_ns[row]) - end_at_ns) <= self._window_ns:
-                    legs.append(table.leg(row, labels))
-        return legs
+    def _legs(
+        self, trace: bytes, ends_at_ns: Sequence[int], labels: Mapping[int, Labels]
+    ) -> list[Leg]:
+        """The known legs of a trace that ended within the window of one of these instants."""
+        near = np.unique(np.array(ends_at_ns, np.int64))  # a trace may be longer than the window
+        minutes = {
+            minute + away
+            for minute in np.unique(near // _MINUTE_NS).tolist()
+            for away in range(-self._reach, self._reach + 1)
+        }
+        refs: list[int] = []
+        for minute in sorted(minutes & self._minutes.keys()):
+            found = self._minutes[minute].refs.get(trace, ())
+            refs += (found,) if isinstance(found, int) else found
+        legs = [self._leg(ref, labels) for ref in refs]
+        ends = np.array([leg.end_at_ns for leg in legs], np.int64)
+        at = np.searchsorted(near, ends)
+        below, above = near[np.maximum(at - 1, 0)], near[np.minimum(at, len(near) - 1)]
+        away = np.minimum(np.abs(ends - below), np.abs(above - ends))
+        return [
+            leg for leg, each in zip(legs, away.tolist(), strict=True) if each <= self._window_ns
+        ]
+
+    def _leg(self, ref: int, labels: Mapping[int, Labels]) -> Leg:
+        """A known leg; those of long traces are asked for again and again."""
+        leg = self._recent.get(ref)
+        if leg is None:
+            if len(self._recent) >= _MOST_RECENT:
+                self._recent.clear()
+            table, row = self._tables[ref >> _ROW_BITS], ref & ((1 << _ROW_BITS) - 1)
+            leg = self._recent[ref] = table.leg(row, labels)
+        return leg
 
     def _load(self, connection: Connection, touched: list[int]) -> None:
         """Have the minutes around these ready; the ones untouched for longest make room."""
@@ -275,7 +303,7 @@ class _Together:
             old, new = groups.setdefault(self._find(trace), ([], []))
             old += known.values()
             new += self._new.get(trace, ())
-        return [(old, [*old, *new]) for old, new in groups.values() if new and len(old + new) > 1]
+        return [both for old, new in groups.values() if new for both in _to_tell(old, new)]
 
     def _unite(self, one: bytes, other: bytes) -> None:
         for trace in (one, other):
@@ -286,3 +314,20 @@ class _Together:
         while self._chief[trace] != trace:
             trace = self._chief[trace]
         return trace
+
+
+def _to_tell(old: list[Leg], new: list[Leg]) -> Iterator[tuple[list[Leg], list[Leg]]]:
+    """Before and after; of a long trace only the kin of what is new."""
+    legs = [*old, *new]
+    if len(legs) <= JOINED_LEGS_MAX:
+        if len(legs) > 1:
+            yield old, legs
+        return
+    if len(old) <= JOINED_LEGS_MAX:  # why: so far it was looked at as a whole
+        yield old, legs
+        return
+    fresh = {(leg.trace_id, leg.span_id) for leg in new}
+    for group in kin(legs):
+        before = [leg for leg in group if (leg.trace_id, leg.span_id) not in fresh]
+        if len(before) < len(group) > 1:
+            yield before, group

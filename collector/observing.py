@@ -151,7 +151,6 @@ def told_together(legs: Sequence[Leg]) -> Told:
     if len(legs) < 2:
         return Told()
     told = tell(legs)
-    together = Counter(told.values)
-    for leg in legs:
-        together -= Counter(tell([leg]).values)
+    alone = Counter(value for leg in legs for value in tell([leg]).values)
+    together = Counter(told.values) - alone
     return Told(list(together.elements()), told.doubts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.family import Family
+from domain.kin import kin
 from domain.leg import ENGINES, Leg, LegKind
 from domain.pair import Pair
 from domain.telling import JOINED_LEGS_MAX
@@ -18,12 +19,16 @@ __all__ = ["calls"]
 
 def calls(legs: Sequence[Leg], family: Family | None = None) -> list[list[Leg]]:
     """The legs of each request, in order of the first one's start; links alone are none."""
-    ordered = sorted(legs, key=lambda leg: (leg.start_at_ns, leg.span_id))
-    groups = _Groups(ordered, family or Family(ordered))
+    ordered = sorted(legs, key=_begun)
+    if len(ordered) > JOINED_LEGS_MAX and len(groups := kin(ordered)) > 1:
+        return sorted(
+            (call for group in groups for call in calls(group)), key=lambda call: _begun(call[0])
+        )
+    together = _Groups(ordered, family or Family(ordered))
     if len(ordered) <= JOINED_LEGS_MAX:
-        groups.meet()
-        groups.adopt()
-    return groups.requests()
+        together.meet()
+        together.adopt()
+    return together.requests()
 
 
 class _Groups:
@@ -116,6 +121,10 @@ _SAY = _SERVE | {LegKind.CLIENT}
 
 def _key(leg: Leg) -> tuple[bytes, bytes]:
     return leg.trace_id, leg.span_id
+
+
+def _begun(leg: Leg) -> tuple[int, bytes]:
+    return leg.start_at_ns, leg.span_id
 
 
 def _counted(client: Leg, server: Leg) -> bool:

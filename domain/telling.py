@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from domain.family import Family
+from domain.kin import kin
 from domain.labels import Labels
 from domain.leg import ENGINES, Leg, LegKind, Outcome, difference_s
 from domain.pair import Cut, Pair
@@ -21,7 +22,8 @@ from domain.pair import Cut, Pair
 __all__ = ["JOINED_LEGS_MAX", "Observation", "Told", "cut_of", "observations", "tell", "wholes"]
 
 JOINED_LEGS_MAX = 128
-"""Legs of more are no request but somebody's loop: they tell only their own."""
+"""Of more legs each group of kin is looked at alone; one that is larger still is somebody's loop,
+whose legs tell only their own."""
 
 CLOCKS_DISAGREE = "clock_disagreements_total"
 OVERLAPS = "overlapping_transfers_total"
@@ -75,8 +77,9 @@ def tell(legs: Sequence[Leg]) -> Told:
     for leg in fine:
         if not leg.is_handler:
             told.add(leg, **{name: getattr(leg, f"{name}_s") for name in _OWN.get(leg.kind, ())})
-    if 2 <= len(legs) <= JOINED_LEGS_MAX:
-        _Together(legs, fine, told).tell()
+    for group in [legs] if len(legs) <= JOINED_LEGS_MAX else kin(legs):
+        if 2 <= len(group) <= JOINED_LEGS_MAX:
+            _Together(group, [leg for leg in group if leg.outcome is Outcome.OK], told).tell()
     return told
 
 
