@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from socket import socket
 
@@ -38,6 +39,7 @@ from collector.writer import Writer
 from dashboard.app import attach
 from exporters.engine.run import run as run_exporter
 from exporters.probe.run import run as run_probe
+from stagewatch.companion import Companion
 from stagewatch.config import Config, Delivering, load
 from stagewatch.prometheus.keeping import Keeper
 from stagewatch.prometheus.receiver import Receiver
@@ -91,7 +93,7 @@ def serve(
     """
     asked, stop = asked or threading.Event(), threading.Event()
     with _signals(asked), ExitStack() as stack:
-        process = _Process(config, stack, stop)
+        process = _Process(config, stack, stop, asked)
         if "collector" in parts:
             process.collect()
             process.scrape()
@@ -103,16 +105,20 @@ def serve(
         stack.callback(ending)
         ready(process.running())
         asked.wait()
+    process.fail()
 
 
 class _Process:
     """The parts of one process; what they hold is let go in the reverse order."""
 
-    def __init__(self, config: Config, stack: ExitStack, stop: threading.Event) -> None:
+    def __init__(
+        self, config: Config, stack: ExitStack, stop: threading.Event, asked: threading.Event
+    ) -> None:
         self.web: list[tuple[FastAPI, socket]] = []
         self._config = config
         self._stack = stack
-        self._stop = stop
+        self._stop, self._asked = stop, asked
+        self._companions: list[Companion] = []
         self._own = OwnMetrics(version=VERSION)
         self._writer: Writer | None = None
         self._otlp: socket | None = None
@@ -157,13 +163,19 @@ class _Process:
         """The sidecar in this process, where the configuration names engines."""
         settings = self._config.exporters.engine
         if settings is not None:
-            self.run("exporter", run_exporter, self._beside(settings), self._stop)
+            self._accompany("exporter", partial(run_exporter, self._beside(settings)))
 
     def probe(self) -> None:
         """The probe in this process, where the configuration names endpoints."""
         settings = self._config.probing
         if settings is not None:
-            self.run("probe", run_probe, self._beside(settings), self._stop)
+            self._accompany("probe", partial(run_probe, self._beside(settings)))
+
+    def fail(self) -> None:
+        """Raises what kept a sidecar from running, if anything did."""
+        for each in self._companions:
+            if each.failure is not None:
+                raise each.failure
 
     def evaluate(self) -> None:
         """The objectives, and the receivers of what comes of them."""
@@ -211,6 +223,12 @@ class _Process:
             otlp_http_url=_url(self._otlp) if self._otlp else None,
             otlp_grpc_port=self._grpc_port,
         )
+
+    def _accompany(self, name: str, run: Callable[[threading.Event], None]) -> None:
+        companion = Companion(name, run)
+        self._companions.append(companion)
+        self._problems.append(companion.problem)
+        self.run(name, companion.run, self._stop, self._asked)
 
     def _beside(self, settings: Delivering) -> Delivering:
         """A sidecar's settings: it sends to the collector of this process if there is one."""

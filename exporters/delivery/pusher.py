@@ -26,7 +26,7 @@ _REFUSED = (400, 413, 422)
 All others speak of the way: a token, an ingress, a collector that starts. What was sent waits.
 """
 _PATIENCE = 20
-"""A server error on one export this often in a row speaks of the export too."""
+"""A server error on one export this often in a row, with nothing else between, speaks of it too."""
 _BATCH_BYTES = 256 * 1024
 _SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.1, 300.0
 _ANSWER_BYTES = 64 * 1024
@@ -50,11 +50,12 @@ class Pusher:
         self._traces_url = url.removesuffix("/v1/metrics") + "/v1/traces"
         self._timeout_s = timeout_s
         self._first_wait_s, self._longest_wait_s = first_wait_s, longest_wait_s
-        self._failures = 0
+        self._failures = self._server_errors = 0
         self._sending: asyncio.Task[float | None] | None = None
         self._headers = {
             "content-type": "application/x-protobuf",
             "content-encoding": "gzip",
+            "accept-encoding": "identity",  # or what a partial success says could not be read
             **({"authorization": f"Bearer {token}"} if token else {}),
         }
 
@@ -118,6 +119,8 @@ class Pusher:
         each is sent alone, so that one bad export takes no good one with it.
         """
         status, retry_after, answer = await self._post(_body(records), traces=records[0].traces)
+        is_error = status == httpx.codes.INTERNAL_SERVER_ERROR
+        self._server_errors = self._server_errors + 1 if is_error else 0
         if status == httpx.codes.OK:
             self._settle(len(records))
             self._note_success(len(records), answer)
@@ -127,7 +130,7 @@ class Pusher:
         if len(records) > 1:
             return await self._one_by_one(records)
         self._settle(1, refused=True)
-        self._failures = 0
+        self._failures = self._server_errors = 0
         self._outbox.counts[f"http_{status}"] += 1
         _LOG.error("%s answers %s to an export, which is dropped: %s", self._url, status, answer)
         return 0.0
@@ -146,7 +149,7 @@ class Pusher:
 
     def _is_refused(self, status: int | None) -> bool:
         if status == httpx.codes.INTERNAL_SERVER_ERROR:
-            return self._failures >= _PATIENCE
+            return self._server_errors > _PATIENCE
         return status in _REFUSED
 
     async def _post(self, body: bytes, *, traces: bool) -> tuple[int | None, str, bytes]:
@@ -215,6 +218,6 @@ def _seconds_of(retry_after: str) -> float | None:
         return float(retry_after)
     try:
         at = parsedate_to_datetime(retry_after)
-    except ValueError:
+    except (ValueError, OverflowError):  # a year or a zone with too many digits
         return None
     return max((at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)

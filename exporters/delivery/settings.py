@@ -1,5 +1,6 @@
 """Where exports go, and how much of them is kept while nobody takes them."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -9,12 +10,19 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 __all__ = ["DeliverySettings", "WebAddress"]
 
 _MIB = 1024 * 1024
+_UNSENDABLE = re.compile(r"[^!-~]")
 
 
 def _web_address(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url!r} is no web address; write http://host:port/metrics")
+    if _UNSENDABLE.search(url):
+        raise ValueError(
+            f"{url!r} cannot be sent: write what is not plain ASCII as %XX, names as xn--"
+        )
+    if parts.port == 0:  # the question itself refuses what is no port
+        raise ValueError(f"{url!r}: no server has port 0")
     if parts.username is not None or parts.password is not None:
         raise ValueError("a password in a URL ends up in logs; leave it out of the address")
     return url

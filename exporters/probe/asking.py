@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,17 +11,19 @@ from datetime import datetime, timedelta
 from statistics import median
 
 from domain.request import Outcome
-from exporters.probe.budget import Budget
+from exporters.probe.budget import Booking, BooksError, Budget
 from exporters.probe.client import exchange
 from exporters.probe.connection import Connection, Resolve, libc
 from exporters.probe.exchange import Exchange
 from exporters.probe.finding import Finding, cold_by_time, late, lumps
 from exporters.probe.prompt import Prompt
 from exporters.probe.round import Round
+from exporters.probe.secret import secrets_of, without
 from exporters.probe.settings import ProbeTarget
 
 __all__ = ["Asking"]
 
+_LOG = logging.getLogger(__name__)
 _REMEMBERED = 20
 _QUICK_S = 1.0  # a first token within a second is no cold start
 _LONGEST_PAUSE_S = 3600.0
@@ -46,6 +49,7 @@ class Asking:
         self._not_before: datetime | None = None
         self._turned_away = 0
         self._usage = target.usage
+        self._shown = without(secrets_of(target, target.address, {}), target.address)
 
     async def round(self, *, every_hop: bool = False) -> Round:
         """Ask the users' address; those behind it where it shows lumps, or where told to."""
@@ -68,10 +72,10 @@ class Asking:
             wait_s = (self._not_before - now).total_seconds()
             return (
                 "waiting",
-                f"{self.target.address} asked to be left alone for {wait_s:.0f} s more",
+                f"{self._shown} asked to be left alone for {wait_s:.0f} s more",
             )
         refusal = self._budget.refusal(self.target, now)
-        return ("capped", f"{self.target.address}: {refusal}") if refusal else None
+        return ("capped", f"{self._shown}: {refusal}") if refusal else None
 
     async def _ask(self, url: str) -> Exchange:
         target = self.target
@@ -84,8 +88,15 @@ class Asking:
         finally:
             self._usage = connection.usage
             await connection.close()
-        await asyncio.to_thread(self._budget.settle, booking, done)
+        await asyncio.to_thread(self._settle, booking, done)
         return done
+
+    def _settle(self, booking: Booking, done: Exchange) -> None:
+        """What was measured is kept whatever becomes of the books: these have counted the most."""
+        try:
+            self._budget.settle(booking, done)
+        except BooksError as error:
+            _LOG.warning("%s", error)
 
     async def _cold(self, asked: list[Exchange]) -> Finding | None:
         """Ask once more where the first token was late, to tell cold from slow."""

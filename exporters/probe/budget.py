@@ -22,12 +22,16 @@ from domain.errors import ConfigError
 from exporters.probe.exchange import Exchange
 from exporters.probe.settings import ProbeTarget
 
-__all__ = ["Booking", "Budget", "Spent"]
+__all__ = ["Booking", "BooksError", "Budget", "Spent"]
 
 _MILLION = 1_000_000
 _HOUR_S = 3600.0
 _PROMPT_SLACK = 32  # a chat template's own tokens
 _WORD_TOKENS = 2  # no common tokenizer makes more of our words
+
+
+class BooksError(ConfigError):
+    """What was spent cannot be read or written: without that nothing may be asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +173,8 @@ class _Books:
         return replace(self, spent={**self.spent, key: spent})
 
 
-def _cannot_write(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(
+def _cannot_write(path: Path, error: OSError) -> BooksError:
+    return BooksError(
         f"what was spent cannot be written: {error.strerror}",
         where=f"state_file {path}",
         remedy="Give a file in a directory that can be written to; nothing is asked before.",
@@ -210,7 +214,7 @@ def _read(path: Path) -> _Books:
     except FileNotFoundError:
         return _Books(month="", spent={})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(
+        raise BooksError(
             f"what was spent this month cannot be read: {error!r}",
             where=f"state_file {path}",
             remedy="Mend it, or delete it to begin the month's count anew.",

@@ -29,6 +29,7 @@ from exporters.probe.exchange import Exchange
 from exporters.probe.failure import ProbeError, plain
 from exporters.probe.processor import stood_in_line_s
 from exporters.probe.prompt import Prompt
+from exporters.probe.secret import secrets_of, without
 from exporters.probe.settings import ProbeTarget
 
 __all__ = ["exchange", "retry_after_s"]
@@ -90,10 +91,12 @@ class _Attempt:
     known: dict[str, Any] = field(default_factory=dict)
     _sent_at_ns: int | None = None
     _answer: Answer | None = None
+    _secrets: tuple[str, ...] = ()
 
     async def run(self, left_s: float, timeout_s: float) -> Exchange:
         """What became of it within the seconds that are left of `timeout_s`."""
         connection = self.connection
+        self._secrets = secrets_of(connection.target, connection.url, {})
         self.known.update(
             url=connection.url,
             started_at_ns=time.time_ns(),
@@ -155,6 +158,7 @@ class _Attempt:
             from exporters.probe.aws import signed  # noqa: PLC0415 - boto3 is heavy
 
             headers = await asyncio.to_thread(signed, target, connection.url, headers, body)
+            self._secrets = secrets_of(target, connection.url, headers)
         return headers, body
 
     async def _read(self, headers: Mapping[str, str]) -> int:
@@ -225,6 +229,8 @@ class _Attempt:
                 self.known["notes"] = (*notes, *self.known["notes"])
         if whole and self.known.get("outcome") is Outcome.OK:
             self.known["e2e_s"] = self.known["lasted_s"]
+        for name in ("url", "server", "finish_reason", "trouble"):
+            self.known[name] = without(self._secrets, self.known.get(name, ""))
         return Exchange(**self.known)
 
 

@@ -122,6 +122,7 @@ class Connection:
         self._wire: _Wire | None = None
         self._speech = h11.Connection(h11.CLIENT)
         self._at_ns = 0
+        self._ended = False
         self.first_byte_at_ns: int | None = None
         self.last_byte_at_ns: int | None = None
 
@@ -183,6 +184,7 @@ class Connection:
                 self.first_byte_at_ns = self._at_ns
             if data:
                 self.last_byte_at_ns = self._at_ns
+            self._ended = not data
             self._speech.receive_data(data)
 
     def finish(self) -> None:
@@ -206,7 +208,7 @@ class Connection:
             await wire.closed.wait()  # why wait: a socket that lingers is somebody's leak
 
     def _broken(self, error: h11.RemoteProtocolError) -> ProbeError:
-        if not self._open_wire.lost:
+        if not self._ended:  # why not whether the wire is lost: garbage may end at once, too
             return ProbeError("garbage", f"no HTTP any more: {error}", where=self.url)
         begun = "the answer broke off" if self.first_byte_at_ns else "it hung up without an answer"
         way_out = "Look at what stands between, and whether the engine lives."

@@ -27,6 +27,8 @@ _LUMP_CHUNKS = 4.0
 _LUMP_TOKENS = 8.0  # more than any speculative decoder makes in a step
 _FEWEST = 8
 _OURS_SHARE = 0.1
+_QUICKEST_S = 0.0003  # per token; no engine is quicker, so that this is no time to hold it back
+_SHORTEST_S = 0.01  # lumps less far apart are made by jitter, and nobody sees them
 _COLD_FACTOR, _COLD_MORE_S = 3.0, 1.0
 _SLACK_S, _SLACK_SHARE = 0.45, 0.01
 _GATEWAY_STATUS = (408, 502, 503, 504, 524)
@@ -152,6 +154,8 @@ def lumps(exchange: Exchange) -> Lumps:
     together = chunks / many >= _LUMP_CHUNKS
     if together and many > 1 and (exchange.waited_s or 0.0) > _OURS_SHARE * sum(exchange.gaps_s):
         return Lumps(chunks=chunks, lumps=many, held=None)  # the lumps may be our own
+    if together and _too_quick(exchange, many, tokens):
+        return Lumps(chunks=chunks, lumps=many, held=None)
     thick = tokens / chunks >= _LUMP_TOKENS
     return Lumps(
         chunks=chunks,
@@ -159,6 +163,13 @@ def lumps(exchange: Exchange) -> Lumps:
         held=together or thick,
         sentence=_of_lumps(exchange, many, tokens, together=together) if together or thick else "",
     )
+
+
+def _too_quick(exchange: Exchange, many: int, tokens: int) -> bool:
+    """Nothing was held back for a time that could be told from none."""
+    if many == 1:
+        return (exchange.ttft_s or 0.0) + sum(exchange.gaps_s) < _QUICKEST_S * tokens
+    return sum(exchange.gaps_s) / (many - 1) < _SHORTEST_S
 
 
 def _of_lumps(exchange: Exchange, many: int, tokens: int, *, together: bool) -> str:

@@ -8,6 +8,7 @@ from statistics import median
 
 from exporters.probe.connection import Connection, Resolve, libc
 from exporters.probe.failure import ProbeError
+from exporters.probe.secret import secrets_of, without
 from exporters.probe.settings import ProbeTarget
 
 __all__ = ["Floor", "floor"]
@@ -68,11 +69,12 @@ async def floor(target: ProbeTarget, *, spacing_s: float, resolve: Resolve = lib
         secured += [handshake.tls_s] if handshake.tls_s is not None else []
         await connection.close()
     await connection.close()
+    secrets = secrets_of(target, connection.url, {})
     return Floor(
-        url=connection.url,
+        url=without(secrets, connection.url),
         address=address,
         dns_s=tuple(names),
         connect_s=tuple(connects),
         tls_s=tuple(secured),
-        trouble=trouble,
+        trouble=without(secrets, trouble),
     )

@@ -18,7 +18,7 @@ from exporters.engine.otlp import export_request
 from exporters.engine.own_page import OwnPage
 from exporters.engine.reading import Level, Reading
 from exporters.probe.asking import Asking
-from exporters.probe.budget import Budget
+from exporters.probe.budget import BooksError, Budget
 from exporters.probe.connection import Resolve, libc
 from exporters.probe.floor import floor
 from exporters.probe.report import Reporter, without_what_spans_tell
@@ -162,7 +162,10 @@ async def _watch_target(
     next_s = clock() + begin_s
     while True:
         await asyncio.sleep(max(next_s - clock(), 0))
-        done = await watch.round()
+        try:
+            done = await watch.round()
+        except BooksError as error:  # a full disk: nothing may be asked, but it may have room again
+            done = Round(refused_as="no_books", refusal=str(error))
         await asyncio.to_thread(emit, watch, done)
         ticks = math.floor((clock() - next_s) / watch.interval_s) + 1
         next_s += ticks * watch.interval_s

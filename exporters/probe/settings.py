@@ -20,6 +20,7 @@ _OURS = ("source", "reason", "finish_reason", "gpu_uuid")
 _OWN_FIELDS = ("service", "model", "region", "replica")
 _FREE = tuple(name for name in LABEL_NAMES if name not in (*_OURS, *_OWN_FIELDS))
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_FRAMING = ("content-length", "transfer-encoding")
 _VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
 _PATHS = {"openai-chat": "/chat/completions", "openai-completions": "/completions"}
 _AWS_HOSTS = {"bedrock": "bedrock-runtime", "sagemaker": "runtime.sagemaker"}
@@ -145,6 +146,8 @@ class ProbeTarget(BaseModel):
     @model_validator(mode="after")
     def _headers_that_can_be_sent(self) -> Self:
         for name, value in self.headers.items():
+            if name.lower() in _FRAMING:
+                raise ValueError(f"header {name!r} follows from the body; leave it out")
             if not _HEADER.fullmatch(name) or not _VALUE.fullmatch(value.get_secret_value()):
                 raise ValueError(f"header {name!r} cannot be sent: no line ends, plain characters")
         if self.api_key is not None and not _VALUE.fullmatch(self.api_key.get_secret_value()):

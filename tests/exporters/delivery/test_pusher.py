@@ -268,6 +268,41 @@ def test_retry_after_may_be_a_date():
     assert pusher._seconds_of("") is None
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+        "Mon, 01 Jan 2027 00:00:00 +9999999999999999",
+        "-3",
+        "\x00",
+        "1.5",
+    ],
+)
+def test_a_retry_after_that_nobody_can_read_says_nothing(told):
+    assert pusher._seconds_of(told) is None
+
+
+def test_an_outage_before_it_is_not_held_against_an_export_that_meets_one_server_error(outbox):
+    box = outbox("a", "b")
+    away = [(503, [], b"")] * 25
+
+    pushed(
+        box,
+        scripted(*away, (500, [], b"starting"), (500, [], b"starting"), (200, [], OK)),
+        until=lambda: box.counts["sent"] == 2,
+    )
+
+    assert not box.lost()
+
+
+def test_answers_are_not_asked_for_in_a_form_that_we_do_not_read(outbox):
+    box = outbox("a")
+
+    requests = pushed(box, answering(OK), until=lambda: box.counts["sent"])
+
+    assert requests[0][1]["accept-encoding"] == "identity"
+
+
 def test_a_collector_that_never_answers_is_given_up_within_the_deadline(outbox):
     box = outbox("a")
 

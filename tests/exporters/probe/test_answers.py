@@ -284,3 +284,13 @@ def test_no_bytes_whatever_raise(data, after_a_head):
 
     assert done.outcome is not Outcome.OK
     assert done.reason
+
+
+@pytest.mark.parametrize(
+    "sent", [b"SSH-2.0-OpenSSH_9.2\r\n\r\n", b"\x15\x03\x01\x00\x02\x02F\r\n\r\n"]
+)
+def test_who_speaks_another_language_and_hangs_up_is_not_said_to_have_broken_off(sent):
+    with RawServer(sent) as server:
+        done = ask(target_of(server.url))
+
+    assert done.reason == "garbage"

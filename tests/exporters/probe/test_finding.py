@@ -98,6 +98,20 @@ def test_lumps_while_we_stood_in_line_ourselves_are_not_told():
     assert lumps(streamed(gaps_s, waited_s=0.5)).held is None
 
 
+def test_a_server_quicker_than_any_engine_is_not_said_to_hold_anything_back():
+    at_once = exchange(ttft_s=0.003, gaps_s=(0.0001,) * 63)
+    held = exchange(ttft_s=0.5, gaps_s=(0.0001,) * 63)
+
+    assert lumps(at_once).held is None
+    assert lumps(held).held is True
+
+
+def test_bursts_of_a_few_milliseconds_are_jitter_and_no_proxys():
+    gaps_s = ([0.0] * 5 + [0.004]) * 10
+
+    assert lumps(streamed(gaps_s)).held is None
+
+
 def test_chunks_of_many_tokens_are_made_by_who_writes_the_events():
     found = lumps(streamed([0.2] * 3, chunk_tokens=(16, 16, 16, 16)))
 

@@ -345,3 +345,26 @@ def _free_port():
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return sock.getsockname()[1]
+
+
+def test_books_that_take_nothing_stop_the_asking_until_they_do_and_not_the_sidecar(
+    tmp_path, intake, collector
+):
+    folder = tmp_path / "books"
+    in_the_way = folder / ".probe.json.new"
+
+    def refusals():
+        told = [told for told, _ in points(intake, "stagewatch_probes_total")]
+        return [each for each in told if each["stagewatch.reason"] == "no_books"]
+
+    with StreamingServer(tokens=4) as server:
+        target = target_of(server.url, handshakes=0)
+        with Sidecar(tmp_path, collector, target, state_file=folder / "probe.json") as sidecar:
+            until(lambda: spans(intake))
+            in_the_way.mkdir()
+            until(refusals)
+            before = len(spans(intake))
+            in_the_way.rmdir()
+            until(lambda: len(spans(intake)) > before)
+
+    assert sidecar.failure is None
