@@ -16,6 +16,7 @@ from domain.errors import ConfigError
 from exporters.delivery.delivery import Delivery, open_delivery
 from exporters.delivery.export import Export
 from exporters.engine.checkpoint import Checkpoint, pages_in
+from exporters.engine.clock import Clock
 from exporters.engine.describe import describe, why_down
 from exporters.engine.engines import WANTED
 from exporters.engine.failure import ScrapeError
@@ -31,6 +32,8 @@ __all__ = ["once", "read_once", "run"]
 
 _LOG = logging.getLogger(__name__)
 _LOOK_S = 0.1
+_SECOND_NS = 1_000_000_000
+_FAR_BACK_NS = 60 * _SECOND_NS
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class _Watch:
     state: TargetState
     parser: PageParser = field(default_factory=lambda: PageParser(WANTED.__contains__))
     stall_after_s: float = STALL_AFTER_S
+    clock: Clock = field(default_factory=Clock)
     memo: bytes | None = None
     """What a new process would have to know after the last reading; None: what it knew before."""
     _checkpoint: Checkpoint = field(init=False)
@@ -68,9 +72,23 @@ class _Watch:
                 max_bytes=settings.max_page_bytes,
             )
         except ScrapeError as failure:
-            return self.state.failed(failure, time.time_ns())
+            return self.state.failed(failure, self._now_ns())
         # why a thread: a long or hostile page must not hold up the others
-        return await asyncio.to_thread(self._digest, text, time.time_ns())
+        return await asyncio.to_thread(self._digest, text, self._now_ns())
+
+    def _now_ns(self) -> int:
+        """The wall clock. What was counted by it before it was set means nothing afterwards."""
+        now_ns, step_ns = self.clock.look()
+        if step_ns <= -_FAR_BACK_NS:  # why not wait for it: nobody would see this engine until then
+            _LOG.warning("the clock was set back: counting begins anew")
+            self._begin_anew()
+        elif abs(step_ns) >= _SECOND_NS:
+            self.state.forget_standstill()
+        return now_ns
+
+    def _begin_anew(self) -> None:
+        self.state = TargetState(self.target.series, stall_after_s=self.stall_after_s)
+        self.memo = self._checkpoint.forget()
 
     def _digest(self, text: str, at_ns: int) -> Reading:
         try:
@@ -86,8 +104,7 @@ class _Watch:
             return self.state.failed(failure, at_ns)
         except Exception as error:  # noqa: BLE001 - one page must not end the other targets
             _LOG.exception("a fault of ours while reading %s", self.target.page_url)
-            self.state = TargetState(self.target.series, stall_after_s=self.stall_after_s)
-            self.memo = self._checkpoint.forget()
+            self._begin_anew()
             fault = ScrapeError(
                 "fault",
                 f"this page cannot be digested: {error!r}",

@@ -79,6 +79,10 @@ class TargetState:
         at_ns, tried_at_ns = self._next_instant(at_ns)
         return self._down(failure.reason, str(failure), at_ns, tried_at_ns)
 
+    def forget_standstill(self) -> None:
+        """Nobody knows for how long nothing has moved: somebody set the clock."""
+        self._progress.still_since_ns = None
+
     def _take(self, scraped: Scraped, engines: Iterable[Engine]) -> None:
         self.choice.begin()
         for engine in engines:

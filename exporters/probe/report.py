@@ -22,6 +22,7 @@ IN_SPANS = frozenset(("ttft", "tpot", "itl", "itl_max", "e2e"))
 """What a client's span tells the collector anyway."""
 
 _SAMPLE = "chunk"
+_FAR_BACK_NS = 60_000_000_000
 
 
 class Reporter:
@@ -34,6 +35,8 @@ class Reporter:
     def reading(self, done: Round, at_ns: int) -> Reading:
         """What one round says."""
         start_at_ns = self._at_ns
+        if start_at_ns - at_ns >= _FAR_BACK_NS:  # why: what comes from the future is refused
+            start_at_ns = at_ns - 1
         self._at_ns = at_ns = max(at_ns, start_at_ns + 1)  # clocks may be set back
         return Reading(
             target=self.labels,

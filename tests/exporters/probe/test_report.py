@@ -172,6 +172,18 @@ def test_readings_follow_each_other_without_a_hole_even_when_the_clock_goes_back
     assert second.at_ns == first.at_ns + 1
 
 
+def test_a_clock_that_was_far_ahead_is_followed_back_for_the_future_is_refused():
+    hour_ns = 3600 * 10**9
+    reporter = Reporter(TARGET, 100)
+    done = Round(asked=(WHOLE,))
+
+    first, second = reporter.reading(done, 2 * hour_ns), reporter.reading(done, hour_ns)
+
+    assert first.at_ns == 2 * hour_ns
+    assert second.at_ns == hour_ns
+    assert {each.start_at_ns for each in second.increments} == {hour_ns - 1}
+
+
 def test_what_a_span_tells_is_not_told_by_a_metric_too():
     told = without_what_spans_tell(reading(WHOLE))
 

@@ -55,5 +55,5 @@ def test_a_signature_and_its_session_are_secrets_too():
 def test_a_secret_is_in_no_text_however_it_stands_there(secret, before, after):
     told = without((secret,), before + secret + after)
 
-    assert secret not in told or secret in "***" or "***" in told
+    assert told.count("***") >= 1 or secret not in told
     assert without((), before) == before
