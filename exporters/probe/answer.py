@@ -81,7 +81,7 @@ class Answer:
         if self.whole:
             trouble = f"{self.where}: it answers in one piece though it was asked to stream"
             return {**told, "reason": "no_stream", "trouble": trouble}
-        if not self._instants and (self.output_tokens or 0) != 0:
+        if not self._instants and self.output_tokens != 0:
             trouble = (
                 f"{self.where}: {self._deltas} chunks arrived and none shows text, thought or a "
                 "tool call: the first token's time cannot be told"
