@@ -42,6 +42,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="DIRECTORY",
         help="where exports wait while the collector is away (default: stagewatch-data/spool)",
     )
+    engine.add_argument(
+        "--listen-port",
+        type=int,
+        metavar="PORT",
+        help="the sidecar's own /metrics (default 9464; 0: a free one)",
+    )
     engine.add_argument("--once", action="store_true", help="print one reading and end")
     probe = kinds.add_parser("probe", help="endpoints by real requests from outside")
     probe.add_argument("--config", type=Path, metavar="FILE", help="section exporters.probe")
@@ -133,6 +139,8 @@ def _settings(arguments: argparse.Namespace) -> "EngineSettings":
         told["endpoint"] = arguments.endpoint
     if arguments.spool_dir is not None:
         told["spool_dir"] = arguments.spool_dir
+    if arguments.listen_port is not None:
+        told["listen_port"] = arguments.listen_port
     if "targets" not in told:
         raise ConfigError(
             "no engine to read",

@@ -127,6 +127,15 @@ def test_exports_wait_among_the_data_unless_told(tmp_path):
     assert settings("--config", str(file)).spool_dir is None
 
 
+def test_a_second_sidecar_of_a_machine_gets_its_own_port_and_folder_by_options():
+    told = ("--target", "http://a", "--service", "chat")
+
+    assert settings(*told).listen_port == 9464
+    assert settings(*told, "--listen-port", "0").listen_port == 0
+    with pytest.raises(ConfigError, match="listen_port"):
+        settings(*told, "--listen-port", "70000")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_a_last_flush(number, tmp_path):
     file = tmp_path / "stagewatch.yaml"
