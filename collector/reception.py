@@ -75,7 +75,7 @@ class Reception:
                 "no bearer token" if not token else "the bearer token is not one of ours",
                 reason=Reason.UNAUTHENTICATED,
                 where=where,
-                remedy="Send `authorization: Bearer TOKEN` with a token of collector.tokens.",
+                remedy="Send `authorization: Bearer TOKEN` with one of `auth.tokens`.",
             )
 
     def lease(self, where: str) -> AbstractContextManager[Lease]:

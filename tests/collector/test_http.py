@@ -232,6 +232,7 @@ def test_a_stranger_stays_outside(start, given, caplog):
     answer = receiver.post(**({"authorization": given} if given else {}))
 
     assert answer.status_code == 401
+    assert "with one of `auth.tokens`" in answer.text
     assert answer.headers["www-authenticate"] == 'Bearer realm="stagewatch"'
     assert status_of(answer).code == 16
     assert receiver.intake.requests == []
