@@ -15,8 +15,8 @@ from sqlalchemy import Connection
 
 from collector import segment
 from collector.legs import Integers, LegTable, room_key
-from domain.labels import Labels
 from domain.kin import kin
+from domain.labels import Labels
 from domain.leg import Leg
 from domain.telling import JOINED_LEGS_MAX
 

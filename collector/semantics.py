@@ -97,15 +97,32 @@ _OUTCOME_WORDS: Final = {
     "canceled": Outcome.CANCELLED,
     "success": Outcome.OK,
     "": Outcome.OK,
-    # what `error.type` says: a class of exceptions, or a status
-    "cancellederror": Outcome.CANCELLED,
-    "asyncio.cancellederror": Outcome.CANCELLED,
-    "asyncio.exceptions.cancellederror": Outcome.CANCELLED,
-    "generatorexit": Outcome.CANCELLED,
-    "apiuseraborterror": Outcome.CANCELLED,
-    "badrequesterror": Outcome.REJECTED,
-    "openai.badrequesterror": Outcome.REJECTED,
-    "anthropic.badrequesterror": Outcome.REJECTED,
+    # what `error.type` says: a class of exceptions (its module is passed over), or a status
+    **dict.fromkeys(
+        (
+            "aborterror",
+            "apiuseraborterror",
+            "cancellederror",
+            "clientdisconnect",
+            "context_canceled",
+            "generatorexit",
+        ),
+        Outcome.CANCELLED,
+    ),
+    **dict.fromkeys(
+        (
+            "accessdeniedexception",
+            "authenticationerror",
+            "badrequesterror",
+            "contentpolicyviolationerror",
+            "contextwindowexceedederror",
+            "notfounderror",
+            "permissiondeniederror",
+            "unprocessableentityerror",
+            "validationexception",
+        ),
+        Outcome.REJECTED,
+    ),
 }
 _FINISH_OUTCOMES: Final = {
     "abort": Outcome.CANCELLED,
@@ -131,7 +148,7 @@ METRIC_NAMES: Final[Mapping[str, tuple[Metric, str]]] = {
 
 def outcome_of(word: str) -> Outcome:
     """What an attribute's word or status says of the end; a word that nobody knows is an error."""
-    known = _OUTCOME_WORDS.get(word.lower())
+    known = _OUTCOME_WORDS.get(word.lower().rpartition(".")[2])
     if known is not None:
         return known
     status = int(word) if len(word) == 3 and word.isascii() and word.isdigit() else 500

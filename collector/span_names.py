@@ -28,9 +28,10 @@ from collector.semantics import (
 )
 from domain.leg import SLICES, LegKind
 
-__all__ = ["DECISIVE", "ROWS", "SpanName", "name_of"]
+__all__ = ["DECISIVE", "ROWS", "WITHIN", "SpanName", "name_of"]
 
 _SERVER, _CLIENT, _INTERNAL = Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CLIENT, Span.SPAN_KIND_INTERNAL
+_UNSAID = Span.SPAN_KIND_UNSPECIFIED
 _Wants = Mapping[str, frozenset[str]]
 _CHAT_IF_SAID: Final[_Wants] = {OPERATION: CHAT}
 _ANY: Final = frozenset[str]()
@@ -82,7 +83,8 @@ class SpanName:
 
 
 def name_of(name: str, kind: int, told: Mapping[str, AnyValue]) -> SpanName | None:
-    """The row that fits, or None."""
+    """The row that fits, or None. Who says no kind means INTERNAL, as OpenTelemetry has it."""
+    kind = _INTERNAL if kind == _UNSAID else kind
     return next((row for row in _candidates(name) if row.fits(name, kind, told)), None)
 
 
@@ -108,6 +110,12 @@ def _only(places: Mapping[str, str]) -> dict[str, int]:
 
 ROWS: Final[tuple[SpanName, ...]] = (
     SpanName(who="vLLM 0.10.2 to 0.33.0", name="llm_request", kinds=frozenset((_SERVER,))),
+    SpanName(
+        who="vLLM, through a pipeline that lost the kind",
+        name="llm_request",
+        kinds=frozenset((_INTERNAL,)),
+        has_some_of=frozenset(name for name in NUMBERS if name.startswith("gen_ai.latency.")),
+    ),
     SpanName(
         who="SGLang 0.5.23",
         # why a space before: the role of a unified engine is an empty word
@@ -216,6 +224,12 @@ ROWS: Final[tuple[SpanName, ...]] = (
         )
         for method in ("http.request.method", "http.method")
     ),
+)
+
+WITHIN: Final = SpanName(
+    who="a call of a gateway's own client: no user's",
+    kinds=frozenset((_CLIENT, _INTERNAL)),
+    leg=LegKind.LINK,
 )
 
 _BY_NAME: Final[dict[str, tuple[SpanName, ...]]] = {

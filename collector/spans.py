@@ -50,7 +50,7 @@ from collector.span_columns import (
     number_at,
     sound,
 )
-from collector.span_names import DECISIVE, SpanName, name_of
+from collector.span_names import DECISIVE, WITHIN, SpanName, name_of
 from domain.labels import MAX_LABEL_LENGTH, labels_of
 from domain.leg import LegKind
 
@@ -181,7 +181,8 @@ class SpanReader:
             return [int(place) for place in alike.rows]
         texts = [_attribute(key, rest) for key, rest in alike.texts.items()]
         place = self._series(origin, row, alike.name.decode(), texts, into.counts)
-        into.tables.append(columns_of(alike, row, ending_in(row, texts), place, into.counts))
+        ending = ending_in(_speaking(row, place[1]), texts)
+        into.tables.append(columns_of(alike, row, ending, place, into.counts))
         return []
 
     def _read_one(self, span: Span, origin: _Origin, into: _Reading) -> None:
@@ -214,9 +215,8 @@ class SpanReader:
         for attribute in texts:
             if attribute.key == GAPS and len(gaps := _gaps(attribute.value)):
                 rows.gaps[len(rows.trace_ids)] = gaps
-        rows.endings.append(
-            ending_in(row, texts, error=span.status.code == Status.STATUS_CODE_ERROR)
-        )
+        is_error = span.status.code == Status.STATUS_CODE_ERROR
+        rows.endings.append(ending_in(_speaking(row, kind), texts, error=is_error))
         rows.trace_ids.append(span.trace_id)
         rows.span_ids.append(span.span_id)
         rows.parent_ids.append(
@@ -279,6 +279,8 @@ class SpanReader:
             labels["replica"] = worker if origin.process in ("", renamed) else origin.process
         told = labels.get("role") or role or self._roles.get(service) or self._roles.get(renamed)
         kind = row.leg or _BY_ROLE.get(told or "", LegKind.SERVER)
+        if kind is LegKind.CLIENT and told == "frontend":
+            kind = LegKind.LINK  # why: what a gateway asks for, somebody asked it for
         if kind is LegKind.CLIENT:
             # why: who only tests must not pass for a user
             labels["source"] = "probe" if labels.get("source") == "probe" else "client"
@@ -288,6 +290,11 @@ class SpanReader:
         if kind in _UNLABELLED:
             labels["role"] = origin.labels.get("role", "")
         return self._ids.id_of(labels_of(labels), counts), _KIND[kind]
+
+
+def _speaking(row: SpanName, kind: int) -> SpanName:
+    """Whose word on the outcome counts: a gateway's own calls have none."""
+    return WITHIN if kind == _KIND[LegKind.LINK] else row
 
 
 def _attribute(key: bytes, rest: bytes) -> KeyValue:

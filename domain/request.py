@@ -8,13 +8,13 @@ any order of arrival (`domain.calls`); what they tell of it is published once (`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from domain.calls import calls
 from domain.family import Family
 from domain.labels import Labels, labels_of
-from domain.leg import CLOCK_TOLERANCE_S, Leg, LegKind, Outcome, first, rest_s, sum_s
+from domain.leg import CLOCK_TOLERANCE_S, ENGINES, Leg, LegKind, Outcome, first, rest_s, sum_s
 from domain.pair import Cut, Pair
 from domain.telling import JOINED_LEGS_MAX, Observation, cut_of, observations, wholes
 
@@ -159,8 +159,9 @@ class _View:
     def __init__(self, legs: Sequence[Leg], family: Family) -> None:
         self._legs = sorted(legs, key=lambda leg: (leg.start_at_ns, leg.span_id))
         self._family = family
+        self._gateway = self._gateway_among_servers()
         self.client = self._outermost(LegKind.CLIENT)
-        self.frontend = self._outermost(LegKind.FRONTEND)
+        self.frontend = self._outermost(LegKind.FRONTEND) or _as_long_as_its_span(self._gateway)
         self.server = self._whole(self._outermost(LegKind.SERVER))
         self.pair = None if self.server else self._pair()
         self.filling = self.server or (
@@ -228,23 +229,31 @@ class _View:
         }
 
     def _of_pair(self, found: _Stages, pair: Pair) -> None:
-        transfer_s = pair.kv_transfer_s
         outer = self.client or self.frontend
+        agree = pair.clocks_agree and not self._waited_less(outer, pair)
+        transfer_s = pair.kv_transfer_s
         if pair.met:
             transfer_s = first(*(each.length_s for each in self._pieces(LegKind.TRANSFER_SLICE)))
-        elif not pair.clocks_agree and outer is not None:
+        elif not agree and outer is not None:
             transfer_s = pair.kv_transfer_within_s(outer.ttft_s)
-        if not pair.clocks_agree:
+        if not agree:
             found.reasons[Stage.KV_TRANSFER] = found.reasons[Stage.OVERHEAD] = _CLOCKS
             found.reasons[Stage.NETWORK] = _CLOCKS
-        found.ttft_s, found.e2e_s = pair.ttft_s, pair.e2e_s
+        if agree:
+            found.ttft_s, found.e2e_s = pair.ttft_s, pair.e2e_s
         found.seconds |= {
             Stage.QUEUE: pair.queue_s,
             Stage.PREFILL: pair.prefill.prefill_s,
             Stage.KV_TRANSFER: transfer_s,
             Stage.DECODE: pair.decode.decode_s,
-            Stage.OVERHEAD: pair.overhead_s(transfer_s),
+            Stage.OVERHEAD: pair.overhead_s(transfer_s) if agree else None,
         }
+
+    def _waited_less(self, outer: Leg | None, pair: Pair) -> bool:
+        """Whether who asked had its first token before the halves had it, by their two clocks."""
+        if outer is None or outer.ttft_s is None or pair.ttft_s is None or pair.met:
+            return False
+        return outer.ttft_s < pair.ttft_s - CLOCK_TOLERANCE_S
 
     def _of_halves(self, found: _Stages) -> None:
         """Handlers, or one half alone: what each says of itself."""
@@ -296,22 +305,46 @@ class _View:
             return Pair(whole, pair.decode) if whole else pair
         return None
 
-    def _outermost(self, kind: LegKind) -> Leg | None:
-        """The first of a kind that has none of the same above it."""
+    def _gateway_among_servers(self) -> Leg | None:
+        """A server that tells no stage, above an engine: a gateway that nobody called one."""
+        engines = [leg for leg in self._legs if leg.kind in ENGINES]
+        silent = [leg for leg in engines if first(leg.queue_s, leg.prefill_s) is None]
         return next(
             (
                 leg
-                for leg in self._legs
-                if leg.kind is kind and self._family.nearest(leg, kind) is None
+                for leg in silent
+                if leg.kind is LegKind.SERVER
+                and any(leg in self._family.above(each) for each in engines)
             ),
             None,
         )
+
+    def _outermost(self, kind: LegKind) -> Leg | None:
+        """The first of a kind that has none of the same above it; of a try again the good one."""
+        found = [
+            leg
+            for leg in self._legs
+            if leg.kind is kind and leg is not self._gateway and self._is_outermost(leg)
+        ]
+        fine = [leg for leg in found if leg.outcome is Outcome.OK]
+        return next(iter(fine or found), None)
+
+    def _is_outermost(self, leg: Leg) -> bool:
+        above = self._family.above(leg)
+        return all(each.kind is not leg.kind or each is self._gateway for each in above)
 
     def _whole(self, leg: Leg | None) -> Leg | None:
         return None if leg is None else next(wholes(self._family, self._legs, leg))
 
     def _pieces(self, kind: LegKind) -> list[Leg]:
         return [leg for leg in self._legs if leg.kind is kind]
+
+
+def _as_long_as_its_span(gateway: Leg | None) -> Leg | None:
+    """A gateway that says nothing of its E2E was busy with the request all the while."""
+    if gateway is None or gateway.e2e_s is not None:
+        return gateway
+    return replace(gateway, e2e_s=gateway.length_s)
 
 
 def _outcome(legs: Sequence[Leg]) -> Outcome:

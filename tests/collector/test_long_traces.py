@@ -85,7 +85,7 @@ def test_every_call_of_an_agents_long_trace_tells_its_network(tmp_path):
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_a_long_trace_tells_the_same_in_pieces_of_any_size_and_in_any_order(tmp_path, size):
     spans = agents_calls(60)
-    shuffled = random.Random(size).sample(spans, len(spans))
+    shuffled = random.Random(size).sample(spans, len(spans))  # noqa: S311 - an order, no secret
     with writing(tmp_path / "whole") as writer:
         writer.traces(traces(*spans))
     with writing(tmp_path / "pieces") as writer:

@@ -337,3 +337,32 @@ def test_a_name_or_an_attribute_decides_each_row():
     for row in ROWS:
         assert row.name or row.pattern or row.needs or row.has_some_of
         assert row.needs.keys() <= DECISIVE
+
+
+@pytest.mark.parametrize("kind", [Span.SPAN_KIND_UNSPECIFIED, INTERNAL, SERVER])
+def test_a_request_of_vllm_is_one_whatever_a_pipeline_left_of_its_kind(kind):
+    leg = leg_of(named("llm_request", kind, gen_ai__latency__e2e=1.0))
+
+    assert (leg.kind, leg.e2e_s) == (LegKind.SERVER, 1.0)
+
+
+def test_a_chat_without_a_kind_is_a_client_as_one_of_kind_internal_is():
+    made = named("chat m", Span.SPAN_KIND_UNSPECIFIED, gen_ai__operation__name="chat")
+
+    assert leg_of(made).kind is LegKind.CLIENT
+
+
+@pytest.mark.parametrize("outcome", ["ok", "failed", "cancelled"])
+def test_what_a_gateway_asks_for_is_no_users_call_and_has_no_outcome(outcome):
+    made = [
+        named("chat m", CLIENT, number=number, gen_ai__operation__name="chat", error__type="503")
+        for number in range(1, 6)
+    ]
+    for each in made:
+        each.attributes.add(key="stagewatch.outcome").value.string_value = outcome
+    found, legs = read(traces(*made, **{"stagewatch.role": "frontend"}))
+
+    assert not found.refused
+    assert {(leg.kind, leg.outcome) for leg in legs} == {(LegKind.LINK, Outcome.OK)}
+    assert leg_of(made[0], roles={"chat": "frontend"}).kind is LegKind.LINK
+    assert leg_of(made[0]).kind is LegKind.CLIENT

@@ -319,6 +319,42 @@ def test_a_retry_counts_both_attempts_and_is_shown_as_the_first():
     assert join([retry, SERVER]).ttft_s == 0.3
 
 
+def test_of_a_try_that_was_broken_off_and_one_that_answered_the_answer_speaks():
+    given_up = replace(
+        SERVER, span_id=b"given up", outcome=Outcome.CANCELLED, finish_reason="abort", ttft_s=None
+    )
+    retry = replace(SERVER, span_id=b"retry   ", start_at_ns=AT_NS + 1, finish_reason="stop")
+    request = join([given_up, retry])
+
+    assert (request.ttft_s, request.finish_reason, request.output_tokens) == (0.3, "stop", 8)
+
+
+def test_a_server_without_stages_above_an_engine_is_its_gateway():
+    gateway = leg(until_ms=1050, ttft_s=0.33, span_id=b"gateway ")
+    engine = replace(SERVER, parent_id=gateway.span_id)
+    request = join([engine, gateway])
+
+    assert request.measured_by == "frontend"
+    assert (request.ttft_s, request.e2e_s) == (0.33, 1.05)
+    assert (request.queue_s, request.prefill_s, request.decode_s) == (0.1, 0.15, 0.7)
+    assert request.overhead_s == pytest.approx(0.1)
+    assert request.labels == SERVER.labels
+    assert len(requests_of([engine, gateway])) == 1
+
+
+def test_a_client_who_had_its_answer_before_the_halves_did_proves_their_clocks_wrong():
+    late = replace(
+        DECODE,
+        start_at_ns=DECODE.start_at_ns + 10_000 * MS_NS,
+        end_at_ns=DECODE.end_at_ns + 10_000 * MS_NS,
+    )
+    request = join([CLIENT, PREFILL, late])
+
+    assert request.ttft_s is request.e2e_s is request.overhead_s is None
+    assert request.unknown[Stage.OVERHEAD] == request.unknown[Stage.NETWORK] == "clocks disagree"
+    assert request.kv_transfer_s == pytest.approx(CLIENT.ttft_s - PREFILL.length_s - DECODE.queue_s)
+
+
 def test_a_whole_engines_leg_speaks_before_halves():
     request = join([SERVER, *PAIR])
 
