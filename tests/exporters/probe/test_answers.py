@@ -294,3 +294,11 @@ def test_who_speaks_another_language_and_hangs_up_is_not_said_to_have_broken_off
         done = ask(target_of(server.url))
 
     assert done.reason == "garbage"
+
+
+def test_an_answer_that_finishes_without_a_token_or_a_count_is_told_as_such():
+    finished = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
+    with RawServer(*streamed(finished)) as server:
+        done = ask(target_of(server.url))
+
+    assert (done.ok, done.reason, done.ttft_s, done.chunks) == (True, "no_content", None, 0)
