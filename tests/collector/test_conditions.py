@@ -3,7 +3,7 @@
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -178,6 +178,7 @@ def test_the_worst_comes_first(told):
 
 
 @settings(max_examples=25)
+@example(moves=[False] * 11 + [True, False])
 @given(moves=st.lists(st.booleans(), min_size=8, max_size=60))
 def test_whatever_an_engine_did_a_stall_is_told_exactly_while_it_stands_still(
     tmp_path_factory, moves

@@ -32,10 +32,12 @@ async def resting():
 
 
 def test_a_loop_that_is_held_up_is_late_and_busy():
+    wall_s, busy_s = time.perf_counter(), time.process_time()
     client = seen_while(holding_up)
+    busy = (time.process_time() - busy_s) / (time.perf_counter() - wall_s)
 
     assert client.late_s >= 0.05
-    assert client.cpu_ratio > 0.3
+    assert client.cpu_ratio >= 0.8 * busy  # why not a fixed share: others may want this core too
     assert client.is_bottleneck(0.02)
 
 
