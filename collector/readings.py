@@ -1,4 +1,4 @@
-"""Gauges and counters: levels add over replicas, ratios average, increases sum.
+"""Gauges and counters: levels add over replicas, ratios average, extremes stay, increases sum.
 
 A gauge's mean is over time: tile by tile what the replicas said together, so that a replica that
 was replaced within a step is not counted beside its successor.
@@ -61,21 +61,48 @@ def _steps(
     snapshot: Snapshot, asked: Plan, group_of: Mapping[int, int]
 ) -> dict[tuple[int, int], _Step]:
     steps: defaultdict[tuple[int, int], _Step] = defaultdict(_Step)
-    counter = METRICS[asked.metric].kind is Kind.COUNTER
+    kind = METRICS[asked.metric].kind
     step_of = asked.step_of()
     for tier_s, (at_s, series_id, n, total, low, high, last, last_at_ns) in rows(snapshot, asked):
         step = steps[group_of[series_id], step_of(at_s)]
-        if counter:
+        if kind is Kind.COUNTER:
             step.increase += total
             continue
-        tile = step.tiles[tier_s, at_s]
-        tile.mean += total / n
-        tile.low = min(tile.low, low) if asked.ratio and tile.replicas else tile.low + low
-        tile.high = max(tile.high, high) if asked.ratio and tile.replicas else tile.high + high
-        tile.replicas += 1
+        _add(kind, step.tiles[tier_s, at_s], total / n, low, high)
         if last_at_ns >= step.last.get(series_id, (0, 0.0))[0]:
             step.last[series_id] = last_at_ns, last
     return steps
+
+
+def _add(kind: Kind, tile: _Tile, mean: float, low: float, high: float) -> None:
+    """One more replica's tile. Of extremes, each bound is the extreme of the bounds."""
+    tile.replicas += 1
+    if tile.replicas == 1:
+        tile.mean, tile.low, tile.high = mean, low, high
+        return
+    match kind:
+        case Kind.MAXIMUM | Kind.MINIMUM:
+            of = max if kind is Kind.MAXIMUM else min
+            tile.mean = of(tile.mean, mean)
+            tile.low, tile.high = of(tile.low, low), of(tile.high, high)
+        case Kind.RATIO:
+            tile.mean += mean
+            tile.low, tile.high = min(tile.low, low), max(tile.high, high)
+        case _:
+            tile.mean += mean
+            tile.low, tile.high = tile.low + low, tile.high + high
+
+
+def _last(kind: Kind, values: Sequence[float]) -> float:
+    match kind:
+        case Kind.MAXIMUM:
+            return max(values)
+        case Kind.MINIMUM:
+            return min(values)
+        case Kind.RATIO:
+            return sum(values) / len(values)
+        case _:
+            return sum(values)
 
 
 def _point(kind: Kind, since_s: int, until_s: int, step: _Step) -> NumberPoint:
@@ -89,7 +116,7 @@ def _point(kind: Kind, since_s: int, until_s: int, step: _Step) -> NumberPoint:
         high = max(tile.high for tile in step.tiles.values())
         newest_at_ns = max(at_ns for at_ns, _ in step.last.values())
         still = [v for at_ns, v in step.last.values() if newest_at_ns - at_ns <= _STILL_THERE_NS]
-        last = sum(still) / (len(still) if kind is Kind.RATIO else 1)
+        last = _last(kind, still)
     return NumberPoint(since_s=since_s, until_s=until_s, value=value, low=low, high=high, last=last)
 
 

@@ -11,7 +11,7 @@ from domain.labels import LABEL_NAMES, MAX_LABEL_LENGTH, Labels, labels_of
 __all__ = ["EngineSettings", "TargetSettings"]
 
 _MIB = 1024 * 1024
-_OURS = ("source", "reason", "finish_reason", "gpu_uuid")
+_OURS = ("source", "reason", "finish_reason", "gpu_uuid", "gpu_name", "gpu_parent")
 _OWN_FIELDS = ("service", "replica", "role", "pool")
 _FREE = tuple(name for name in LABEL_NAMES if name not in (*_OURS, *_OWN_FIELDS))
 
