@@ -11,6 +11,7 @@ import sys
 
 TOOLS = {
     "chromium": ("chromium", "the pages in a real browser"),
+    "gcc": ("gcc libc6-dev", "GPUs behind a stand-in for the driver's library"),
     "nginx": ("nginx-light", "a probe through a proxy that buffers"),
     "prometheus": ("prometheus", "a real Prometheus that writes to us"),
     "promtool": ("prometheus", "Prometheus's own check of our /metrics"),
@@ -21,7 +22,7 @@ def main() -> int:
     missing = _missing()
     apt = shutil.which("apt-get")
     if missing and apt and os.geteuid() == 0:
-        packages = sorted({TOOLS[name][0] for name in missing})
+        packages = sorted({package for name in missing for package in TOOLS[name][0].split()})
         _say(f"installing Debian's {', '.join(packages)} for {_purposes(missing)}")
         quiet = {"env": os.environ | {"DEBIAN_FRONTEND": "noninteractive"}, "check": False}
         subprocess.run([apt, "update", "-qq"], **quiet)

@@ -16,6 +16,7 @@ from alerts.settings import AlertsSettings, WebhookSettings
 from collector.settings import CollectorSettings, TierRetention
 from domain.errors import ConfigError
 from exporters.engine.settings import EngineSettings
+from exporters.gpu.settings import GpuSettings
 from stagewatch.yaml_file import Located, read
 
 __all__ = [
@@ -90,6 +91,7 @@ class ExporterSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     engine: EngineSettings | None = Field(default=None, description="Scrapes inference engines.")
+    gpu: GpuSettings | None = Field(default=None, description="Reads the GPUs of this machine.")
 
 
 class Config(BaseSettings):

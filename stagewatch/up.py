@@ -34,6 +34,7 @@ from collector.store import open_store
 from collector.writer import Writer
 from dashboard.app import attach
 from exporters.engine.run import run as run_exporter
+from exporters.gpu.run import run as run_gpu_exporter
 from stagewatch.config import Config, load
 from stagewatch.release import VERSION
 from stagewatch.sockets import listen
@@ -142,10 +143,12 @@ class _Process:
         self.web.append((app, self._otlp))
 
     def scrape(self) -> None:
-        """The sidecar in this process, where the configuration names engines."""
-        settings = self._config.exporters.engine
-        if settings is not None:
-            self.run("exporter", run_exporter, settings, self._stop)
+        """The sidecars in this process, where the configuration names what they watch."""
+        exporters = self._config.exporters
+        if exporters.engine is not None:
+            self.run("exporter", run_exporter, exporters.engine, self._stop)
+        if exporters.gpu is not None:
+            self.run("gpu exporter", run_gpu_exporter, exporters.gpu, self._stop)
 
     def evaluate(self) -> None:
         """The objectives, and the receivers of what comes of them."""

@@ -41,8 +41,11 @@ class Orders:
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
 
-    def wants(self, name: str) -> bool:
-        return name not in self.skip and (not self.only or name in self.only)
+    def wants(self, *names: str) -> bool:
+        """Whether a GPU of these names is for this process."""
+        if any(name in self.skip for name in names):
+            return False
+        return not self.only or any(name in self.only for name in names)
 
 
 class _Voice:
@@ -135,15 +138,15 @@ class _Seat(threading.Thread):
 
     def _find(self) -> bool:
         """The GPU of this seat: that of its index, or one that has no seat. Raises Unavailable."""
-        worker = self._worker
-        if not worker.orders.wants(f"index-{self.index}") and not worker.orders.only:
+        worker, place = self._worker, f"index-{self.index}"
+        if not worker.orders.wants(place):
             return False
         for index in (self.index, *range(worker.count())):
             handle = worker.nvml.ask("nvmlDeviceGetHandleByIndex", index)
             uuid = worker.nvml.text("nvmlDeviceGetUUID", handle)
             if not worker.take(uuid, self.index):
                 continue
-            if not worker.orders.wants(uuid):
+            if not worker.orders.wants(uuid, place):
                 return False
             self._board = Board(worker.nvml, uuid)
             worker.voice.say(
