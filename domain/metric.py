@@ -137,13 +137,17 @@ _ALL = (
     _gauge(210, "buffering", Kind.LEVEL, "Probe: 1 where answers arrive in lumps, 0 where not."),
     _gauge(211, "probe_spending", Kind.LEVEL, "Probe: spent this month, in US dollars."),
     _gauge(300, "gpu_driver_up", Kind.MINIMUM, "1 while the NVIDIA driver of a node answers."),
-    _gauge(301, "gpu_info", Kind.LEVEL, "1 for each GPU or MIG instance; its labels say what it is."),
+    _gauge(
+        301, "gpu_info", Kind.LEVEL, "1 for each GPU or MIG instance; its labels say what it is."
+    ),
     _gauge(302, "gpu_serves", Kind.LEVEL, "1 for each replica of an engine and a GPU it runs on."),
     _gauge(303, "gpu_pod_info", Kind.LEVEL, "1 for each pod and a GPU it was given."),
     _gauge(304, "gpu_up", Kind.MINIMUM, "1 while a GPU answers in time, 0 while it does not."),
     _gauge(305, "gpu_down", Kind.LEVEL, "1 for a GPU that does not answer, by reason."),
     _gauge(306, "gpu_pod_mapping_up", Kind.MINIMUM, "1 while the kubelet says which pod has what."),
-    _gauge(307, "gpu_driver_down", Kind.LEVEL, "1 while a node's driver does not answer, by reason."),
+    _gauge(
+        307, "gpu_driver_down", Kind.LEVEL, "1 while a node's driver does not answer, by reason."
+    ),
     _gauge(
         310,
         "gpu_busy",
@@ -157,7 +161,9 @@ _ALL = (
         Kind.RATIO,
         "Share of time in which memory was read or written. It is no bandwidth.",
     ),
-    _gauge(312, "gpu_sm_active", Kind.RATIO, "Share of the multiprocessors' time with work on them."),
+    _gauge(
+        312, "gpu_sm_active", Kind.RATIO, "Share of the multiprocessors' time with work on them."
+    ),
     _gauge(313, "gpu_sm_occupancy", Kind.RATIO, "Share of the warps that fit which are resident."),
     _gauge(314, "gpu_tensor_active", Kind.RATIO, "Share of time in which tensor cores compute."),
     _gauge(315, "gpu_dram_bandwidth", Kind.RATIO, "Share of the memory bandwidth that is used."),
@@ -187,10 +193,14 @@ _ALL = (
     _gauge(363, "gpu_pcie_width_max", Kind.MINIMUM, "Lanes that the PCIe link can."),
     _gauge(364, "gpu_nvlinks", Kind.LEVEL, "NVLinks of a GPU."),
     _gauge(365, "gpu_nvlinks_active", Kind.LEVEL, "NVLinks of a GPU that are up."),
-    _gauge(366, "gpu_fabric_state", Kind.MINIMUM, "NVSwitch fabric: 3 when the GPU is joined to it."),
+    _gauge(
+        366, "gpu_fabric_state", Kind.MINIMUM, "NVSwitch fabric: 3 when the GPU is joined to it."
+    ),
     _gauge(370, "gpu_ecc_uncorrected", Kind.LEVEL, "Uncorrected memory errors since driver load."),
     _gauge(371, "gpu_row_remap_pending", Kind.MAXIMUM, "1 when a reset is needed to remap rows."),
-    _gauge(372, "gpu_row_remap_failure", Kind.MAXIMUM, "1 when rows could not be remapped: replace."),
+    _gauge(
+        372, "gpu_row_remap_failure", Kind.MAXIMUM, "1 when rows could not be remapped: replace."
+    ),
     _gauge(373, "gpu_rows_remapped", Kind.LEVEL, "Memory rows that were remapped, by reason."),
     _gauge(
         374,
@@ -198,7 +208,9 @@ _ALL = (
         Kind.MAXIMUM,
         "What the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 drain peers, 4 drain and reset.",
     ),
-    _gauge(375, "gpu_xid_last", Kind.MAXIMUM, "When an XID (the reason) last came; Unix time.", "s"),
+    _gauge(
+        375, "gpu_xid_last", Kind.MAXIMUM, "When an XID (the reason) last came; Unix time.", "s"
+    ),
     _gauge(376, "gpu_persistence_mode", Kind.MINIMUM, "1 when the driver stays loaded when idle."),
     _gauge(377, "gpu_performance_state", Kind.MAXIMUM, "P-state: 0 fastest, 15 slowest."),
     _gauge(378, "gpu_reading_suspect", Kind.LEVEL, "1 for readings that cannot be, by reason."),
@@ -212,7 +224,9 @@ _ALL = (
     _counter(406, "gpu_pcie_replays", "PCIe packets that were sent again."),
     _counter(407, "gpu_nvlink_errors", "NVLink errors, by reason."),
     _counter(408, "gpu_ecc_errors", "Memory errors, corrected and uncorrected."),
-    _counter(409, "gpu_xid_errors", "XID errors that the driver reported; the reason is the number."),
+    _counter(
+        409, "gpu_xid_errors", "XID errors that the driver reported; the reason is the number."
+    ),
     _counter(410, "gpu_readings_rejected", "Readings that cannot be, by what was read."),
     _counter(411, "gpu_worker_restarts", "Reading processes that were replaced, by reason."),
     _counter(412, "gpu_events", "Other events that the driver reported, by reason."),

@@ -2,23 +2,17 @@
 
 import argparse
 import signal
-import sys
-import time
 from pathlib import Path
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, TypeVar
+from threading import Event
+from typing import TYPE_CHECKING, Any
 
 from domain.errors import ConfigError
+from stagewatch import gpu_command
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from exporters.engine.settings import EngineSettings
-    from exporters.gpu.settings import GpuSettings
 
 __all__ = ["add_parser", "run"]
-
-_Settings = TypeVar("_Settings", bound="BaseModel")
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -50,62 +44,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(arguments: argparse.Namespace) -> int:
     """Until SIGINT or SIGTERM; with `--once` 1 if a source did not answer."""
-    return _run_gpu(arguments) if arguments.kind == "gpu" else _run_engine(arguments)
-
-
-def _run_gpu(arguments: argparse.Namespace) -> int:
-    """SIGHUP lets go of the driver for a while."""
-    from exporters.gpu import run as gpu  # noqa: PLC0415 - only this command pays for it
-
-    settings = _gpu_settings(arguments)
-    if arguments.once:
-        return _gpu_once(settings)
-
-    def listen(sidecar: gpu.Sidecar) -> None:
-        release = sidecar.supervisor.release
-        signal.signal(signal.SIGHUP, lambda *_: Thread(target=release, args=(for_s,)).start())
-
-    for_s, stop = settings.release_s, _stop_on_signals()
-    gpu.run(settings, stop, started=listen)
-    return 0
-
-
-def _gpu_once(settings: "GpuSettings") -> int:
-    from exporters.gpu.describe import WAY_OUT, describe  # noqa: PLC0415
-    from exporters.gpu.run import read_once  # noqa: PLC0415
-
-    fleet = read_once(settings)
-    if fleet.driver_down:
-        why = WAY_OUT.get(fleet.driver_down, f"the driver says {fleet.driver_down}.")
-        print(f"stagewatch: gpu: {why}", file=sys.stderr)  # noqa: T201 - the answer to a person
-        return 1
-    now_s = time.monotonic()
-    print(describe(fleet, now_s), end="")  # noqa: T201 - the same
-    return 0 if fleet.all_up(now_s) else 1
-
-
-def _gpu_settings(arguments: argparse.Namespace) -> "GpuSettings":
-    from exporters.gpu.settings import GpuSettings  # noqa: PLC0415
-
-    told: dict[str, Any] = {}
-    if arguments.config is not None:
-        from stagewatch.config import load  # noqa: PLC0415
-
-        section = load(arguments.config).exporters.gpu
-        told = section.model_dump(exclude_unset=True) if section is not None else {}
-    if arguments.endpoint is not None:
-        told["endpoint"] = arguments.endpoint
-    return _checked(GpuSettings, told, "exporters.gpu")
-
-
-def _stop_on_signals() -> Event:
-    stop = Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    return stop
-
-
-def _run_engine(arguments: argparse.Namespace) -> int:
+    if arguments.kind == "gpu":
+        return gpu_command.run(arguments)
     from exporters.engine import run as engine  # noqa: PLC0415 - only this command pays for it
     from exporters.engine.describe import describe  # noqa: PLC0415
 
@@ -114,12 +54,17 @@ def _run_engine(arguments: argparse.Namespace) -> int:
         readings = engine.read_once(settings)
         print(describe(readings), end="")  # noqa: T201 - the answer to a person
         return 0 if all(reading.up for reading in readings) else 1
-    engine.run(settings, _stop_on_signals())
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    engine.run(settings, stop)
     return 0
 
 
 def _settings(arguments: argparse.Namespace) -> "EngineSettings":
     """The file's section, with what the command line says instead."""
+    from pydantic import ValidationError  # noqa: PLC0415
+
     from exporters.engine.settings import EngineSettings  # noqa: PLC0415
 
     told: dict[str, Any] = {}
@@ -138,19 +83,13 @@ def _settings(arguments: argparse.Namespace) -> "EngineSettings":
             where="exporters.engine",
             remedy="Give `--target URL --service NAME`, or a --config with `targets`.",
         )
-    return _checked(EngineSettings, told, "exporters.engine")
-
-
-def _checked(model: type[_Settings], told: dict[str, Any], section: str) -> _Settings:
-    from pydantic import ValidationError  # noqa: PLC0415
-
     try:
-        return model.model_validate(told)
+        return EngineSettings.model_validate(told)
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(
             str(first["msg"]),
-            where=".".join((section, *map(str, first["loc"]))),
+            where=".".join(("exporters.engine", *map(str, first["loc"]))),
             remedy="Mend it on the command line or in the file.",
         ) from error
 

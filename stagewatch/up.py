@@ -148,7 +148,7 @@ class _Process:
         if exporters.engine is not None:
             self.run("exporter", run_exporter, exporters.engine, self._stop)
         if exporters.gpu is not None:
-            self.run("gpu exporter", run_gpu_exporter, exporters.gpu, self._stop)
+            self.run("gpu exporter", run_gpu_exporter, exporters.gpu.plan(), self._stop)
 
     def evaluate(self) -> None:
         """The objectives, and the receivers of what comes of them."""

@@ -215,7 +215,9 @@ class Board:
         try:
             for one in self._instances.present(self._handle):
                 sheet = Sheet()
-                sheet.absent.update(one.ask(sheet.put, self._handle, activity=not self.activity_off))
+                sheet.absent.update(
+                    one.ask(sheet.put, self._handle, activity=not self.activity_off)
+                )
                 read.append({**one.identity(), **sheet.plain(), "pids": one.pids})
         except Unavailable as missing:
             self._note("gpu_instances", missing.reason, into)

@@ -43,7 +43,7 @@ class Fleet:
                     gpu.labels["events"] = str(message["events"])
                 self.gpus.pop(f"index-{message['index']}", None)
             elif kind == "gpu":
-                gpu.read(message)
+                gpu.read(message, self._deadline_s)
                 self._note_pids(gpu)
             elif kind == "overdue":
                 gpu.hangs_in = str(message["call"])
@@ -59,7 +59,8 @@ class Fleet:
             self.driver_down = reason
             for gpu in self.gpus.values():
                 gpu.forget()
-                gpu.read_at_s = None
+                gpu.read_at_s = gpu.heard_at_s = None
+                gpu.down = gpu.hangs_in = ""
                 self._changed(gpu)
 
     def state(self, gpu: Gpu, now_s: float) -> str:
@@ -98,11 +99,7 @@ class Fleet:
                 gpu.id
                 for gpu in self.gpus.values()
                 if gpu.hangs_in and gpu.heard_at_s is not None and now_s - gpu.heard_at_s > after_s
-            } | {
-                gpu.id
-                for gpu in self.gpus.values()
-                if gpu.hangs_in and gpu.heard_at_s is None
-            }
+            } | {gpu.id for gpu in self.gpus.values() if gpu.hangs_in and gpu.heard_at_s is None}
 
     def _driver(self, message: Mapping[str, Any], now_s: float) -> None:
         if message["up"]:

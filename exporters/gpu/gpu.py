@@ -81,10 +81,12 @@ class Gpu:
     sent: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
     event_at_ns: dict[str, int] = field(default_factory=dict)
 
-    def read(self, message: Mapping[str, Any]) -> None:
+    def read(self, message: Mapping[str, Any], deadline_s: float) -> None:
         """Take in one reading, or the word why there is none."""
         self.index = int(message["index"])
         self.heard_at_s = float(message["begun_s"])
+        if message["took_s"] > deadline_s:  # the answer of a hang: too old to be shown
+            return
         self.hangs_in = ""
         if "down" in message:
             self.down = str(message["down"])

@@ -14,7 +14,7 @@ from exporters.engine.reading import Level
 from exporters.gpu import pods, replicas
 from exporters.gpu.fleet import Fleet
 from exporters.gpu.gpu import Gpu
-from exporters.gpu.settings import GpuSettings
+from exporters.gpu.plan import Plan
 
 __all__ = ["Neighbours"]
 
@@ -26,8 +26,8 @@ _SOON_S: Final = 1.0
 class Neighbours:
     """Asked every ten seconds in a thread of its own: a kubelet that hangs delays nothing."""
 
-    def __init__(self, settings: GpuSettings, fleet: Fleet) -> None:
-        self._settings = settings
+    def __init__(self, plan: Plan, fleet: Fleet) -> None:
+        self._plan = plan
         self._fleet = fleet
         self._serves: list[tuple[str, Labels]] = []
         self._pods: list[tuple[str, pods.Pod]] = []
@@ -44,8 +44,8 @@ class Neighbours:
     def look(self) -> None:
         """Find out anew."""
         devices = list(_devices(self._fleet))
-        found, unknown = replicas.serves(self._settings.replicas, devices, replicas.command_lines)
-        mapping = pods.ask_kubelet(Path(self._settings.pod_resources))
+        found, unknown = replicas.serves(self._plan.replicas, devices, replicas.command_lines)
+        mapping = pods.ask_kubelet(Path(self._plan.pod_resources))
         if mapping is not None and mapping.problem == "grpc_missing":
             unknown.append(
                 "a kubelet is here, but grpcio is not: install `stagewatch[kubernetes]` to learn"

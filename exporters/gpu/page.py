@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from domain.metric import METRICS, Kind
@@ -79,7 +80,8 @@ class Page:
         """The page of now; what is too old is not on it."""
         fleet.withdraw(now_s)
         with fleet.lock:
-            states = [(gpu, fleet.state(gpu, now_s)) for gpu in fleet.gpus.values()]
+            gpus = sorted(fleet.gpus.values(), key=lambda gpu: (gpu.index, gpu.id))
+            states = [(gpu, fleet.state(gpu, now_s)) for gpu in gpus]
             parts = [self._of_gpu[gpu.id] for gpu, _ in states if gpu.id in self._of_gpu]
             parts.append(_chunks([*_states(fleet, states), *_written(self.beside())]))
         lines: list[str] = []
@@ -171,9 +173,13 @@ def _part(gpu: Gpu, uuid: str, part: Mapping[str, Any]) -> Iterable[Sample]:
 
 
 def _sample(metric: str, uuid: str, reason: str, value: float) -> Sample:
-    word = _REASON_IS.get(metric, "reason")
-    labels = _labels(gpu_uuid=uuid, **{word: reason}) if reason else _labels(gpu_uuid=uuid)
-    return METRICS[metric].full_name, labels, value
+    return METRICS[metric].full_name, _series(metric, uuid, reason), value
+
+
+@lru_cache(maxsize=16_384)
+def _series(metric: str, uuid: str, reason: str) -> str:
+    """The labels of one series, which stay the same for as long as it is there."""
+    return _labels(gpu_uuid=uuid, **{_REASON_IS.get(metric, "reason"): reason})
 
 
 def _chunks(samples: Iterable[Sample]) -> Chunks:
@@ -191,5 +197,3 @@ def _labels(**labels: str) -> str:
         f'{key}="{value.translate(_ESCAPED)}"' for key, value in labels.items() if value
     )
     return f"{{{inside}}}" if inside else ""
-
-

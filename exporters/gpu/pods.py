@@ -67,9 +67,7 @@ def ask_kubelet(socket: Path) -> Mapping | None:
     return Mapping(pods=tuple(_pods(answer)), at_s=time.time())
 
 
-def located(
-    mapping: Mapping, devices: Iterable[Device]
-) -> tuple[list[tuple[str, Pod]], list[Pod]]:
+def located(mapping: Mapping, devices: Iterable[Device]) -> tuple[list[tuple[str, Pod]], list[Pod]]:
     """Pairs of GPU and pod; and those whose device is none of this node's."""
     known = list(devices)
     found: list[tuple[str, Pod]] = []

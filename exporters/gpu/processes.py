@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def _listed(nvml: Nvml, call: str, handle: Any) -> list[Any]:
         return list(nvml.ask(_OLD_LIST, handle))
 
 
+@lru_cache(maxsize=1)
 def _most_pid() -> int:
     try:
         return int((_PROC / "sys/kernel/pid_max").read_text())

@@ -118,9 +118,7 @@ def causes_in(reasons: int) -> frozenset[str]:
 
 
 def _temperature(nvml: Nvml, handle: Any) -> Values:
-    found = _older(
-        nvml, "nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature", handle, 0
-    )
+    found = _older(nvml, "nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature", handle, 0)
     return {"gpu_temperature": float(found)}
 
 

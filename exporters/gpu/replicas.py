@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from domain.labels import Labels
-from exporters.gpu.settings import ReplicaSettings
+from domain.labels import Labels, value_of
+from exporters.gpu.plan import Replica
 
 __all__ = ["Device", "command_lines", "resolve", "serves"]
 
@@ -43,7 +43,7 @@ def resolve(name: str, devices: Iterable[Device]) -> Device | None:
 
 
 def serves(
-    replicas: Iterable[ReplicaSettings],
+    replicas: Iterable[Replica],
     devices: Iterable[Device],
     command_lines: Callable[[int], Iterable[str]],
 ) -> tuple[list[tuple[str, Labels]], list[str]]:
@@ -55,7 +55,8 @@ def serves(
         for name in replica.gpus:
             device = resolve(name, known)
             if device is None:
-                unknown.append(f"{replica.replica}: no GPU here is called {name!r}")
+                who = value_of(replica.series, "replica")
+                unknown.append(f"{who}: no GPU here is called {name!r}")
             else:
                 found.append((device.uuid, replica.series))
         if replica.process is not None:
@@ -88,5 +89,3 @@ def command_lines(pid: int, proc: Path = Path("/proc")) -> Iterator[str]:
         pid = int(parent[1]) if parent else 0
         if pid <= 1:
             return
-
-

@@ -17,7 +17,7 @@ from exporters.gpu.export import Exports
 from exporters.gpu.fleet import Fleet
 from exporters.gpu.neighbours import Neighbours
 from exporters.gpu.page import Page
-from exporters.gpu.settings import GpuSettings
+from exporters.gpu.plan import Plan
 from exporters.gpu.supervision import Supervisor
 from exporters.gpu.web import serving
 from exporters.gpu.worker import Orders
@@ -34,7 +34,7 @@ _SECOND_READING_S: Final = 0.6
 class Sidecar:
     """The parts of one exporter, wired; `port` is None without a page."""
 
-    settings: GpuSettings
+    plan: Plan
     fleet: Fleet
     page: Page
     supervisor: Supervisor
@@ -52,7 +52,7 @@ class Sidecar:
         since_s = fleet.driver_since_s
         if fleet.driver_down in ("", "released") or since_s is None:
             return ""
-        if now_s - since_s <= self.settings.unhealthy_after_s:
+        if now_s - since_s <= self.plan.unhealthy_after_s:
             return ""
         return f"no driver for {now_s - since_s:.0f} s: {fleet.driver_down}"
 
@@ -66,43 +66,41 @@ class Sidecar:
         )
 
 
-def run(
-    settings: GpuSettings, stop: Event, *, started: Callable[[Sidecar], None] | None = None
-) -> None:
+def run(plan: Plan, stop: Event, *, started: Callable[[Sidecar], None] | None = None) -> None:
     """Read, show and push until `stop` is set."""
     from exporters.gpu.sending import send  # noqa: PLC0415 - `--once` sends nothing
 
     with ExitStack() as stack:
-        sidecar = stack.enter_context(_working(settings))
-        if settings.listen_port is not None:
-            host, port = settings.listen_host, settings.listen_port
+        sidecar = stack.enter_context(_working(plan))
+        if plan.listen_port is not None:
+            host, port = plan.listen_host, plan.listen_port
             sidecar.port = stack.enter_context(
                 serving(host, port, sidecar.metrics, sidecar.problem)
             )
         if started is not None:
             started(sidecar)
-        sender = Thread(target=send, args=(settings, sidecar.reading, stop), name="gpu sender")
+        sender = Thread(target=send, args=(plan, sidecar.reading, stop), name="gpu sender")
         sender.start()
         _log_until(sidecar, stop)
         sender.join()
 
 
 @contextmanager
-def _working(settings: GpuSettings, interval_s: float | None = None) -> Iterator[Sidecar]:
+def _working(plan: Plan, interval_s: float | None = None) -> Iterator[Sidecar]:
     """The reading processes and what watches them, until the end of the block."""
     page, stop = Page(), Event()
-    fleet = Fleet(deadline_s=settings.deadline_s, changed=page.update)
+    fleet = Fleet(deadline_s=plan.deadline_s, changed=page.update)
     fleet.driver_since_s = time.monotonic()
     orders = Orders(
-        interval_s=interval_s or settings.interval_s,
-        deadline_s=settings.deadline_s,
-        activity=settings.activity,
-        dcgm_port=settings.dcgm_port,
+        interval_s=interval_s or plan.interval_s,
+        deadline_s=plan.deadline_s,
+        activity=plan.activity,
+        dcgm_port=plan.dcgm_port,
     )
-    supervisor = Supervisor(fleet, orders, replace_after_s=settings.replace_after_s)
-    neighbours = Neighbours(settings, fleet)
-    exports = Exports(settings.node or socket.gethostname(), time.time_ns())
-    sidecar = Sidecar(settings, fleet, page, supervisor, neighbours, exports)
+    supervisor = Supervisor(fleet, orders, replace_after_s=plan.replace_after_s)
+    neighbours = Neighbours(plan, fleet)
+    exports = Exports(plan.node or socket.gethostname(), time.time_ns())
+    sidecar = Sidecar(plan, fleet, page, supervisor, neighbours, exports)
     page.beside = lambda: (*neighbours.samples(), *_readers(supervisor))
     threads = [
         Thread(target=supervisor.run, args=(stop,), name="gpu supervisor"),
@@ -151,11 +149,11 @@ def _sentence(name: str, reason: str) -> str:
     return f"{name} is not observed ({reason}). {WAY_OUT.get(reason, '')}".rstrip()
 
 
-def read_once(settings: GpuSettings) -> Fleet:
+def read_once(plan: Plan) -> Fleet:
     """One reading of every GPU, or of as many as answer before the deadline."""
-    with _working(settings, _ONCE_INTERVAL_S) as sidecar:
+    with _working(plan, _ONCE_INTERVAL_S) as sidecar:
         fleet = sidecar.fleet
-        end_s = time.monotonic() + settings.deadline_s
+        end_s = time.monotonic() + plan.deadline_s
         while time.monotonic() < end_s and not _all_told(fleet):
             time.sleep(0.02)
         if not fleet.driver_down:  # why: activity needs two samples

@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from domain.labels import MAX_LABEL_LENGTH, Labels, labels_of
+from domain.labels import MAX_LABEL_LENGTH, labels_of
+from exporters.gpu.plan import Plan, Replica
 
 __all__ = ["GpuSettings", "ReplicaSettings"]
 
@@ -62,16 +63,14 @@ class ReplicaSettings(BaseModel):
             raise ValueError("say either `gpus` or `process`, so that one of them tells")
         return self
 
-    @property
-    def series(self) -> Labels:
-        """The labels that say who this is."""
+    def plan(self) -> Replica:
         own = {
             "service": self.service,
             "replica": self.replica,
             "role": self.role or "",
             "pool": self.pool or "",
         }
-        return labels_of(own)
+        return Replica(series=labels_of(own), gpus=self.gpus, process=self.process)
 
 
 class GpuSettings(BaseModel):
@@ -160,3 +159,10 @@ class GpuSettings(BaseModel):
         if self.replace_after_s < self.deadline_s:
             raise ValueError("replace_after_s must be at least deadline_s")
         return self
+
+    def plan(self) -> Plan:
+        """The same as plain values, for the process that does it."""
+        told = {name: getattr(self, name) for name in type(self).model_fields}
+        told["replicas"] = tuple(each.plan() for each in self.replicas)
+        told["token"] = self.token.get_secret_value() if self.token is not None else None
+        return Plan(**told)

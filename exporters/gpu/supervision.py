@@ -17,7 +17,7 @@ from exporters.gpu.worker import Orders
 __all__ = ["Supervisor"]
 
 _LOG = logging.getLogger(__name__)
-_TICK_S: Final = 0.1
+_TICK_S: Final = 0.2
 _FIRST_WAIT_S: Final = 0.25
 _LONGEST_WAIT_S: Final = 10.0
 _MOST_ABANDONED: Final = 16

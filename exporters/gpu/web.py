@@ -31,7 +31,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _PATIENCE_S  # a client that says nothing must not hold a thread for ever
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:  # noqa: N802 - http.server's name
+    def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path == "/metrics":
             self._answer(200, self.server.metrics(), "text/plain; version=0.0.4; charset=utf-8")

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from exporters.gpu.board import Board
 from exporters.gpu.dcgm import dcgm_present
@@ -164,8 +164,9 @@ class _Seat(threading.Thread):
 
 def main(orders_json: str) -> None:
     """Until the parent goes or the driver does."""
-    told = json.loads(orders_json)
-    orders = Orders(**{key: tuple(v) if isinstance(v, list) else v for key, v in told.items()})
+    told: dict[str, Any] = json.loads(orders_json)
+    lists = {name: tuple(told[name]) for name in ("only", "skip")}
+    orders = Orders(**{**told, **lists})
     voice = _Voice(sys.stdout.fileno())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     nvml = _started(voice)
@@ -191,7 +192,7 @@ def _started(voice: _Voice) -> Nvml:
     return nvml
 
 
-def _gone(voice: _Voice, reason: str) -> None:
+def _gone(voice: _Voice, reason: str) -> NoReturn:
     """Say why, and go: function pointers of the old library must not be used again."""
     voice.say({"kind": "driver", "up": False, "reason": reason})
     os._exit(_GONE)

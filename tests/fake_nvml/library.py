@@ -184,7 +184,9 @@ class FakeNvml:
         for gpu in range(count):
             self.state[f"gpu{gpu}.uuid"] = self.uuid(gpu)
             self.state[f"gpu{gpu}.serial"] = f"165302{gpu:07d}"
-            self.state.update({f"gpu{gpu}.{key}": value for key, value in PROFILES[profile].items()})
+            self.state.update(
+                {f"gpu{gpu}.{key}": value for key, value in PROFILES[profile].items()}
+            )
         self._write()
 
     @staticmethod
@@ -223,7 +225,7 @@ class FakeNvml:
         self.set(gpu, **changes)
 
     def disable_mig(self, gpu):
-        self.set(gpu, **{key: None for key in self._mig_keys(gpu)}, **{"mig.mode": 0})
+        self.set(gpu, **dict.fromkeys(self._mig_keys(gpu)), **{"mig.mode": 0})
 
     def _mig_keys(self, gpu):
         prefix = f"gpu{gpu}."
