@@ -33,10 +33,12 @@ class Sheet:
     totals: dict[str, float] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     rejected: Counter[str] = field(default_factory=Counter)
+    beside: Mapping[str, float] = field(default_factory=dict)
+    """Levels that were read before, which the new ones are judged by."""
 
-    def put(self, values: Mapping[str, float], others: Mapping[str, float] = {}) -> None:
+    def put(self, values: Mapping[str, float]) -> None:
         """Take in what is sound; count and leave out what is not."""
-        known = {**others, **self.levels, **values}
+        known = {**self.beside, **self.levels, **values}
         for key, value in values.items():
             name = key.removeprefix("total:")
             if not is_sound(key, value, known):
@@ -46,6 +48,14 @@ class Sheet:
                 self.levels[key] = float(value)
             else:
                 self.totals[name] = float(value)
+
+    def add(self, other: Sheet) -> None:
+        """What was read less often; what was rejected then is counted once."""
+        self.levels = {**other.levels, **self.levels}
+        self.totals = {**other.totals, **self.totals}
+        self.absent = {**other.absent, **self.absent}
+        self.rejected.update(other.rejected)
+        other.rejected.clear()
 
     def plain(self) -> dict[str, Any]:
         """As it travels to the parent."""
@@ -94,9 +104,6 @@ class Board:
             return {"down": gone.reason, "call": self.asking}
         finally:
             self.asking = ""
-        if not sheet.levels:
-            self._let_go()
-            return {"down": _first(sheet.absent), "call": ""}
         return {**sheet.plain(), "pids": pids, "instances": instances}
 
     def handle(self) -> Any:
@@ -124,14 +131,15 @@ class Board:
             self._ask_all(SLOW, self._slow)
             self._ask_fields("slow", self._slow)
             self._slow_at_s = begun_s
-        sheet = Sheet({**self._slow.levels}, {**self._slow.totals}, {**self._slow.absent})
-        sheet.rejected.update(self._slow.rejected)
-        self._slow.rejected.clear()
+        sheet = Sheet(beside=self._slow.levels)
         self._ask_all(FAST, sheet)
         self._ask_fields("fast", sheet)
         instances = self._ask_instances(sheet)
         self._ask_activity(sheet)
         pids = self._ask_processes(sheet)
+        if not sheet.levels:
+            raise Unavailable(_first(sheet.absent))
+        sheet.add(self._slow)
         self._mend(sheet, begun_s)
         return sheet, pids, instances
 

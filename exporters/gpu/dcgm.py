@@ -1,6 +1,4 @@
-"""Whether NVIDIA's DCGM reads the same performance counters on this node: two readers may disturb
-one another.
-"""
+"""Whether NVIDIA's DCGM reads the same counters on this node: two readers may disturb each other."""
 
 import socket
 from pathlib import Path

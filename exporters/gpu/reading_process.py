@@ -33,7 +33,7 @@ class ReadingProcess:
         self._hear = hear
         # why the path: the child finds us however this process did
         arguments = [json.dumps(asdict(orders)), json.dumps(sys.path)]
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - our own code
             [sys.executable, "-c", _CODE, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
