@@ -171,7 +171,9 @@ def test_windows_that_are_few_or_all_alike_tell_nothing_apart():
 
 def test_the_fullest_resource_binds():
     found = headroom(
-        {"dram_bandwidth": 0.8, "tensor_active": 0.3, "kv_cache_usage": None}, gpus=10, role="decode"
+        {"dram_bandwidth": 0.8, "tensor_active": 0.3, "kv_cache_usage": None},
+        gpus=10,
+        role="decode",
     )
 
     assert (found.resource, found.expected) == ("dram_bandwidth", True)
