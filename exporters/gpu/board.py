@@ -120,21 +120,25 @@ class Board:
     def _let_go(self) -> None:
         """Handles and what was learned by them may be stale: begin anew."""
         self._handle = None
+        self._instances = Instances(self._nvml)
+        self._learn_anew()
+
+    def _learn_anew(self) -> None:
         self._slow_at_s = -SLOW_EVERY_S
         self._lasting.clear()
         self._activity = Activity(self._nvml)
-        self._instances = Instances(self._nvml)
 
     def _sheet(self, begun_s: float) -> tuple[Sheet, list[int], list[dict[str, Any]]]:
+        sheet = Sheet()
+        instances = self._ask_instances(sheet)
         if begun_s - self._slow_at_s >= SLOW_EVERY_S:
             self._slow = Sheet()
             self._ask_all(SLOW, self._slow)
             self._ask_fields("slow", self._slow)
             self._slow_at_s = begun_s
-        sheet = Sheet(beside=self._slow.levels)
+        sheet.beside = self._slow.levels
         self._ask_all(FAST, sheet)
         self._ask_fields("fast", sheet)
-        instances = self._ask_instances(sheet)
         self._ask_activity(sheet)
         pids = self._ask_processes(sheet)
         if not sheet.levels:
@@ -219,7 +223,7 @@ class Board:
 
     def _ask_instances(self, into: Sheet) -> list[dict[str, Any]]:
         self.asking = "gpu_instances"
-        read = []
+        read, was_on = [], self._instances.on
         try:
             for one in self._instances.present(self._handle):
                 sheet = Sheet()
@@ -229,6 +233,8 @@ class Board:
                 read.append({**one.identity(), **sheet.plain(), "pids": one.pids})
         except Unavailable as missing:
             self._note("gpu_instances", missing.reason, into)
+        if self._instances.on != was_on:  # another board, as far as its answers go
+            self._learn_anew()
         return read
 
 

@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import IO, Any
@@ -30,6 +31,7 @@ class ReadingProcess:
         self.orders = orders
         self.last_word = ""
         """The driver's reason, if it said one before it ended."""
+        self.heard_at_s = time.monotonic()
         self._hear = hear
         # why the path: the child finds us however this process did
         arguments = [json.dumps(asdict(orders)), json.dumps(sys.path)]
@@ -66,6 +68,7 @@ class ReadingProcess:
     def _listen(self) -> None:
         pipe: IO[bytes] | None = self._process.stdout
         while pipe is not None and (line := pipe.readline(_LONGEST_LINE)):
+            self.heard_at_s = time.monotonic()
             try:
                 message = json.loads(line)
             except ValueError:

@@ -90,6 +90,8 @@ class Supervisor:
             self._isolate(now_s)
             self._bring_home(now_s)
             for name, slot in self._slots.items():
+                if self._is_silent(slot, now_s):
+                    self._replace(name, "silent", now_s)
                 self._look_after(name, slot, now_s)
 
     def _look_after(self, name: str, slot: _Slot, now_s: float) -> None:
@@ -134,6 +136,11 @@ class Supervisor:
             _LOG.warning("GPU %s answers again", name)
         if well:
             self._replace(_ALL, "reunited", now_s)
+
+    def _is_silent(self, slot: _Slot, now_s: float) -> bool:
+        """A process always has something to say, be it that a GPU hangs; this one stands still."""
+        process = slot.process
+        return process is not None and now_s - process.heard_at_s > self._replace_after_s
 
     def _is_well(self, name: str, now_s: float) -> bool:
         """It has answered alone for long enough, or has told its true name by now."""
