@@ -51,10 +51,10 @@ class Neighbours:
                 "a kubelet is here, but grpcio is not: install `stagewatch[kubernetes]` to learn"
                 " which pod has which GPU"
             )
-        for sentence in unknown if devices else ():
-            if sentence not in self._told:
+        if devices:  # before that, nothing is known to be missing
+            for sentence in set(unknown) - self._told:
                 _LOG.warning("%s", sentence)
-        self._told = set(unknown)
+            self._told = set(unknown)
         placed, lost = pods.located(mapping, devices) if mapping is not None else ([], [])
         self._serves, self._pods, self._lost, self._mapping = found, placed, lost, mapping
 

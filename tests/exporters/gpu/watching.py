@@ -1,6 +1,7 @@
 """Boards, a sidecar that watches them in this process, and what its page says."""
 
 import ctypes
+import itertools
 import os
 import shutil
 import threading
@@ -13,6 +14,8 @@ from exporters.gpu.board import Board
 from exporters.gpu.nvml import Nvml
 from exporters.gpu.run import run
 from exporters.gpu.settings import GpuSettings
+
+_NUMBERS = itertools.count()
 
 __all__ = ["Watch", "board", "environment", "loaded", "samples", "watching"]
 
@@ -38,7 +41,7 @@ def loaded(fake):
     with environment(fake):
         nvml = Nvml()
         # why a copy: another file is another library, whose counters begin anew
-        own = shutil.copy(fake.library, fake.state_file.with_suffix(".so"))
+        own = shutil.copy(fake.library, fake.state_file.with_suffix(f".{next(_NUMBERS)}.so"))
         nvml.raw.nvmlLib = ctypes.CDLL(str(own))
         nvml.raw._nvmlGetFunctionPointer_cache.clear()
         nvml.ask("nvmlInit")
