@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("accuracy", "ingest", "rows", "windows", "parse", "coarse", "objectives", "page")
+NAMES = ("accuracy", "ingest", "rows", "windows", "parse", "coarse", "objectives", "page", "gpu")
 
 
 def main(names: list[str]) -> int:

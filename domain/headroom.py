@@ -21,9 +21,10 @@ class Headroom:
 
 
 def headroom(used: Mapping[str, float | None], *, gpus: int, role: str = "") -> Headroom | None:
-    """From the P95 of each resource of a pool (dram_bandwidth, tensor_active, kv_cache_usage, power
-    over its limit …). None where none is known. Utilisation is no resource: it must not be among
-    them.
+    """From the P95 of each resource of a pool as a ratio; None where none is known.
+
+    Resources are dram_bandwidth, tensor_active, kv_cache_usage, power over its limit … Utilisation
+    is none, and is refused.
     """
     if "busy" in used or "gpu_busy" in used:
         raise ValueError("utilisation says that something runs, not how much is left")

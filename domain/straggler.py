@@ -51,7 +51,5 @@ def stragglers(group: Mapping[str, GroupMember]) -> list[Straggler]:
         for uuid, value in known.items():
             rest = [other for name, other in known.items() if name != uuid]
             if rest and is_off(value, median(rest)):
-                found.append(
-                    Straggler(gpu_uuid=uuid, what=what, value=value, others=median(rest))
-                )
+                found.append(Straggler(gpu_uuid=uuid, what=what, value=value, others=median(rest)))
     return sorted(found, key=lambda each: (each.gpu_uuid, each.what))

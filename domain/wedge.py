@@ -56,7 +56,9 @@ def wedge(
         return Wedge(state=WedgeState.NOTHING)
     stuck = f"{requests_running:g} requests run and no token came for {flat_s:.0f} s"
     signs = {"power": [_idles(gpu) for gpu in gpus], "activity": [_rests(gpu) for gpu in gpus]}
-    confirmed = [name for name, said in signs.items() if said and all(each is True for each in said)]
+    confirmed = [
+        name for name, said in signs.items() if said and all(each is True for each in said)
+    ]
     denied = [name for name, said in signs.items() if any(each is False for each in said)]
     return Wedge(
         state=WedgeState.WEDGED if confirmed else WedgeState.SUSPECT,

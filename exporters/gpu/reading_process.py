@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import IO, Any
 
-from exporters.gpu.worker import Orders
+from exporters.gpu.orders import Orders
 
 __all__ = ["ReadingProcess"]
 

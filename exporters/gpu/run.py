@@ -16,11 +16,11 @@ from exporters.gpu.describe import WAY_OUT
 from exporters.gpu.export import Exports
 from exporters.gpu.fleet import Fleet
 from exporters.gpu.neighbours import Neighbours
+from exporters.gpu.orders import Orders
 from exporters.gpu.page import Page
 from exporters.gpu.plan import Plan
 from exporters.gpu.supervision import Supervisor
 from exporters.gpu.web import serving
-from exporters.gpu.worker import Orders
 
 __all__ = ["Sidecar", "read_once", "run"]
 

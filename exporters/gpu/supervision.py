@@ -11,8 +11,8 @@ from threading import Event
 from typing import Final
 
 from exporters.gpu.fleet import Fleet
+from exporters.gpu.orders import Orders
 from exporters.gpu.reading_process import ReadingProcess
-from exporters.gpu.worker import Orders
 
 __all__ = ["Supervisor"]
 

@@ -21,31 +21,14 @@ from exporters.gpu.events import Events
 from exporters.gpu.failure import DRIVER_GONE
 from exporters.gpu.identity import identity
 from exporters.gpu.nvml import Nvml, Unavailable
+from exporters.gpu.orders import Orders
 
-__all__ = ["Orders", "main"]
+__all__ = ["main"]
 
 _WATCH_S: Final = 0.1
 _CENSUS_S: Final = 5.0
 _DCGM_EVERY_S: Final = 60.0
 _GONE = 4  # the exit status of a process that the driver left
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
-    """What the parent wants of this process. GPUs are told by UUID or as `index-3`."""
-
-    interval_s: float = 1.0
-    deadline_s: float = 3.0
-    activity: str = "auto"  # auto, on, off
-    dcgm_port: int = 9400
-    only: tuple[str, ...] = ()
-    skip: tuple[str, ...] = ()
-
-    def wants(self, *names: str) -> bool:
-        """Whether a GPU of these names is for this process."""
-        if any(name in self.skip for name in names):
-            return False
-        return not self.only or any(name in self.only for name in names)
 
 
 class _Voice:

@@ -1,6 +1,7 @@
 """What follows from GPU readings and engine counters together."""
 
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -141,9 +142,7 @@ def test_energy_without_tokens_is_no_price():
 
 @given(st.floats(10, 500), st.floats(0.01, 2), st.floats(0.1, 20), st.integers(0, 999))
 def test_a_mixed_pool_is_taken_apart_when_its_windows_differ(idle_w, a, b, seed):
-    import random
-
-    dice = random.Random(seed)
+    dice = random.Random(seed)  # noqa: S311 - invented traffic
     windows = []
     for _ in range(30):
         prompt, output = dice.uniform(0, 90_000), dice.uniform(0, 9_000)

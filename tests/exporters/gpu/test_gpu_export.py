@@ -2,6 +2,7 @@
 
 import gzip
 import time
+from itertools import pairwise
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -21,6 +22,7 @@ from tests.exporters.gpu.test_gpu_page import message, named
 from tests.exporters.gpu.watching import watching
 
 OK = ExportMetricsServiceResponse().SerializeToString()
+TOKEN = "hush"  # noqa: S105 - nobody's
 AT_NS = int(NOW_S - 60) * 10**9
 SECOND_NS = 10**9
 
@@ -81,7 +83,7 @@ def test_intervals_of_a_counter_touch_and_add_up_to_its_growth():
         found += [(each.start_at_ns, reading.at_ns, each.by) for each in reading.increments]
 
     assert [by for *_, by in found] == [500.0, 0.0, 50.0]
-    assert all(end == start for (_, end, _), (start, _, _) in zip(found, found[1:], strict=False))
+    assert all(end == start for (_, end, _), (start, _, _) in pairwise(found))
 
 
 def test_a_gpu_that_is_down_sends_its_state_and_no_values():
@@ -230,7 +232,7 @@ def points(collector, name):
 
 def test_what_is_read_is_pushed_and_a_last_time_at_the_end(fake):
     with serving(answering(OK)) as collector:
-        with watching(fake, endpoint=collector.root, push_interval_s=1, token="hush") as watch:
+        with watching(fake, endpoint=collector.root, push_interval_s=1, token=TOKEN) as watch:
             watch.wait_until_read()
             watch.wait_for(lambda: len(points(collector, "stagewatch_gpu_power_watts")) >= 16)
             before = len(collector.requests)

@@ -6,10 +6,11 @@ from dataclasses import asdict
 import pytest
 from pydantic import ValidationError
 
+from exporters.gpu.orders import Orders
 from exporters.gpu.plan import Plan
 from exporters.gpu.settings import GpuSettings
-from exporters.gpu.worker import Orders
 
+TOKEN = "hush"  # noqa: S105 - nobody's
 REPLICA = {"service": "chat", "replica": "r0"}
 
 
@@ -33,17 +34,17 @@ def test_what_can_never_work_is_refused(told, words):
 
 
 def test_a_plan_survives_its_way_to_the_process_that_follows_it():
-    told = GpuSettings(token="hush", replicas=[{**REPLICA, "gpus": ["0", "MIG-1"], "pool": "p"}])
+    told = GpuSettings(token=TOKEN, replicas=[{**REPLICA, "gpus": ["0", "MIG-1"], "pool": "p"}])
 
     plan = Plan.from_plain(json.loads(json.dumps(asdict(told.plan()))))
 
     assert plan == told.plan()
-    assert plan.token == "hush"  # noqa: S105
+    assert plan.token == TOKEN
     assert plan.replicas[0].series == (("pool", "p"), ("replica", "r0"), ("service", "chat"))
 
 
 def test_a_token_is_not_shown():
-    assert "hush" not in repr(GpuSettings(token="hush"))
+    assert TOKEN not in repr(GpuSettings(token=TOKEN))
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_a_reading_process_ends_with_its_parent(fake, number):
 
     code = (
         "from exporters.gpu.reading_process import ReadingProcess as R\n"
-        "from exporters.gpu.worker import Orders\n"
+        "from exporters.gpu.orders import Orders\n"
         "import time; r = R(Orders(), lambda m: None); print(r.pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen(
