@@ -30,6 +30,8 @@ LIGHT = [
     "domain.buckets",
     "domain.request",
     "exporters.engine.run",
+    "exporters.gpu.run",
+    "exporters.gpu.worker",
     "collector.query",
     "collector.settings",
     "stagewatch.__main__",
