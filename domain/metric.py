@@ -148,6 +148,7 @@ _ALL = (
     _gauge(
         307, "gpu_driver_down", Kind.LEVEL, "1 while a node's driver does not answer, by reason."
     ),
+    _gauge(308, "gpu_index", Kind.MINIMUM, "Place of a GPU in the driver's order."),
     _gauge(
         310,
         "gpu_busy",

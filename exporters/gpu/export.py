@@ -98,6 +98,7 @@ def _states(gpu: Gpu, reason: str) -> Iterator[Level]:
     if reason:
         down = labels_of({"gpu_uuid": gpu.id, "reason": reason})
         yield Level(metric="gpu_down", labels=down, value=1.0)
+    yield Level(metric="gpu_index", labels=own, value=float(gpu.index))
     if gpu.labels:
         name = gpu.labels.get("name", "")
         info = labels_of({"gpu_uuid": gpu.id, "gpu_name": name})
