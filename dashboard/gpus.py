@@ -162,7 +162,7 @@ def _work(board: Board) -> list[Component | str]:
 
 
 def _held(board: Board) -> list[Component | str]:
-    if "gpu_up" not in board.now or board.parent:
+    if board.now.get("gpu_up") != 1:  # nobody can say
         return [NOTHING]
     if not board.cause:
         return [quiet("no")]
