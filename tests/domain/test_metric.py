@@ -8,8 +8,13 @@ from domain.metric import COUNTERS, GAUGES, LATENCIES, METRICS, Kind
 from domain.request import Stage
 
 UNITS = {
-    **{"1": "", "s": "_seconds", "By": "_bytes", "Hz": "_hertz"},
-    **{"J": "_joules", "W": "_watts", "Cel": "_celsius"},
+    "1": "",
+    "s": "_seconds",
+    "By": "_bytes",
+    "Hz": "_hertz",
+    "J": "_joules",
+    "W": "_watts",
+    "Cel": "_celsius",
 }
 
 
