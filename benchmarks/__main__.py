@@ -3,7 +3,10 @@
 import importlib
 import sys
 
-NAMES = ("accuracy", "ingest", "rows", "windows", "parse", "coarse", "objectives", "page", "sidecar")
+NAMES = (
+    *("accuracy", "ingest", "rows", "windows", "parse", "coarse", "objectives", "page"),
+    *("sidecar", "gpu"),
+)
 
 
 def main(names: list[str]) -> int:

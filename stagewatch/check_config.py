@@ -25,5 +25,7 @@ def run(file: Path) -> int:
         (len(engines), "engines to watch"),
     ):
         print(f"{noun}: {count}")  # noqa: T201
+    if config.exporters.gpu is not None:
+        print("the GPUs of this machine are watched")  # noqa: T201
     print(f"{file} is right")  # noqa: T201
     return 0

@@ -37,6 +37,7 @@ from collector.store import open_store
 from collector.writer import Writer
 from dashboard.app import attach
 from exporters.engine.run import run as run_exporter
+from exporters.gpu.run import run as run_gpu_exporter
 from exporters.probe.run import run as run_probe
 from stagewatch.config import Config, Delivering, load
 from stagewatch.prometheus.keeping import Keeper
@@ -94,8 +95,7 @@ def serve(
         process = _Process(config, stack, stop)
         if "collector" in parts:
             process.collect()
-            process.scrape()
-            process.probe()
+            process.watch()
         if "alerts" in parts:
             process.evaluate()
         process.show(pages="dashboard" in parts)
@@ -153,17 +153,16 @@ class _Process:
         app.include_router(health_router(self._own, self._writer.problem))
         self.web.append((app, self._otlp))
 
-    def scrape(self) -> None:
-        """The sidecar in this process, where the configuration names engines."""
-        settings = self._config.exporters.engine
-        if settings is not None:
-            self.run("exporter", run_exporter, self._beside(settings), self._stop)
-
-    def probe(self) -> None:
-        """The probe in this process, where the configuration names endpoints."""
-        settings = self._config.probing
-        if settings is not None:
-            self.run("probe", run_probe, self._beside(settings), self._stop)
+    def watch(self) -> None:
+        """The sidecars in this process, where the configuration names what they watch."""
+        exporters = self._config.exporters
+        if exporters.engine is not None:
+            self.run("exporter", run_exporter, self._beside(exporters.engine), self._stop)
+        if exporters.gpu is not None:
+            plan = self._beside(exporters.gpu).plan()
+            self.run("gpu exporter", run_gpu_exporter, plan, self._stop)
+        if (probing := self._config.probing) is not None:
+            self.run("probe", run_probe, self._beside(probing), self._stop)
 
     def evaluate(self) -> None:
         """The objectives, and the receivers of what comes of them."""
