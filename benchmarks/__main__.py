@@ -13,6 +13,7 @@ NAMES = (
     "objectives",
     "page",
     "sidecar",
+    "gpu",
 )
 
 

@@ -190,10 +190,10 @@ def watermark_s(snapshot: Snapshot, *, now_s: float) -> int | None:
 
 
 def _newest_s(snapshot: Snapshot) -> int:
-    """The newest instant of which anything is known."""
+    """The newest instant of which anything is known that has to do with requests."""
     for tier_s in TIERS_S:
         newest = [0]
-        for metric in METRICS.values():
+        for metric in (each for each in METRICS.values() if each.of_requests):
             table = "histogram" if metric.kind is Kind.LATENCY else "number"
             ((at_s,),) = snapshot.rows(
                 f"SELECT max(at_s) FROM {table}_{tier_s} WHERE metric = ?",  # noqa: S608 - names of ours

@@ -170,7 +170,8 @@ class PointReader:
                 refused[str(error)] += 1
 
     def _stream(self, context: _Context, attributes: Iterable[KeyValue]) -> _Stream:
-        labels = {"service": "unknown_service", "source": context.source, **context.owner.labels}
+        unnamed = "unknown_service" if context.metric.of_requests else ""
+        labels = {"service": unnamed, "source": context.source, **context.owner.labels}
         labels.update(labels_in(attributes))
         service = labels["service"]
         renamed = labels["service"] = self._services.get(service, service)
@@ -317,4 +318,6 @@ _ADDS: Mapping[tuple[Kind, str], _Add] = {
     (Kind.LEVEL, "gauge"): _add_gauge,
     (Kind.LEVEL, "sum"): _add_gauge,
     (Kind.RATIO, "gauge"): _add_gauge,
+    (Kind.MAXIMUM, "gauge"): _add_gauge,
+    (Kind.MINIMUM, "gauge"): _add_gauge,
 }

@@ -1,8 +1,8 @@
-"""Gauges and counters: levels add over replicas, ratios average by capacity, increases sum.
+"""Gauges and counters: levels add over replicas, extremes stay, increases sum; ratios average.
 
-Two caches, 0.2 of 1000 blocks and 0.8 of 3000, are 0.65 full together. Where a replica does not say
-how large its cache is, or engines count in different units, it is the plain mean; the answer says
-which. A gauge's mean is over time: tile by tile what the replicas said together, so that a replica that
+Ratios average by capacity: two caches, 0.2 of 1000 blocks and 0.8 of 3000, are 0.65 full together.
+Where a replica does not say how large its cache is, or engines count in different units, it is the
+plain mean; the answer says which. A gauge's mean is over time: tile by tile what the replicas said together, so that a replica that
 was replaced within a step is not counted beside its successor.
 """
 
@@ -40,6 +40,26 @@ class _Tile:
     low: float = 0.0
     high: float = 0.0
     replicas: int = 0
+
+    def add(self, kind: Kind, mean: float, low: float, high: float, weight: float) -> None:
+        """One more replica. Of extremes, each bound is the extreme of the bounds."""
+        self.replicas += 1
+        self.weighted += weight * mean
+        self.weight += weight
+        if self.replicas == 1:
+            self.mean, self.low, self.high = mean, low, high
+            return
+        match kind:
+            case Kind.MAXIMUM | Kind.MINIMUM:
+                of = max if kind is Kind.MAXIMUM else min
+                self.mean = of(self.mean, mean)
+                self.low, self.high = of(self.low, low), of(self.high, high)
+            case Kind.RATIO:
+                self.mean += mean
+                self.low, self.high = min(self.low, low), max(self.high, high)
+            case _:
+                self.mean += mean
+                self.low, self.high = self.low + low, self.high + high
 
 
 @dataclass(slots=True)
@@ -109,23 +129,17 @@ def _steps(
     """Each step of each group, and the series it was made of."""
     steps: defaultdict[tuple[int, int], _Step] = defaultdict(_Step)
     seen: defaultdict[int, set[int]] = defaultdict(set)
-    counter = METRICS[asked.metric].kind is Kind.COUNTER
+    kind = METRICS[asked.metric].kind
     step_of = asked.step_of()
     for tier_s, (at_s, series_id, n, total, low, high, last, last_at_ns) in rows(snapshot, asked):
         group = group_of[series_id]
         step = steps[group, step_of(at_s)]
-        if counter:
+        if kind is Kind.COUNTER:
             step.increase += total
             continue
         seen[group].add(series_id)
-        tile = step.tiles[tier_s, at_s]
         weight = weights[series_id][1] if series_id in weights else 0.0
-        tile.mean += total / n
-        tile.weighted += weight * total / n
-        tile.weight += weight
-        tile.low = min(tile.low, low) if asked.ratio and tile.replicas else tile.low + low
-        tile.high = max(tile.high, high) if asked.ratio and tile.replicas else tile.high + high
-        tile.replicas += 1
+        step.tiles[tier_s, at_s].add(kind, total / n, low, high, weight)
         if last_at_ns >= step.last.get(series_id, (0, 0.0))[0]:
             step.last[series_id] = last_at_ns, last
     return steps, seen
@@ -164,6 +178,7 @@ def _last(kind: Kind, step: _Step, weights: Weights) -> float:
         if newest_at_ns - at_ns <= _STILL_THERE_NS
     }
     if kind is not Kind.RATIO:
-        return sum(still.values())
+        of = {Kind.MAXIMUM: max, Kind.MINIMUM: min}.get(kind, sum)
+        return of(still.values())
     share = {number: weights[number][1] if weights else 1.0 for number in still}
     return sum(share[number] * value for number, value in still.items()) / sum(share.values())

@@ -53,10 +53,6 @@ class Plan:
     series: Mapping[int, Labels]
     judge: Precedence | None
 
-    @property
-    def ratio(self) -> bool:
-        return METRICS[self.metric].kind is Kind.RATIO
-
     def step_of(self) -> Callable[[int], int]:
         """The place of the step that a tile belongs to."""
         return _StepOf(self.steps)

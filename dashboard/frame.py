@@ -12,7 +12,7 @@ from dashboard.content import Content
 from dashboard.parts import SILENT, badge, clock, link, name_text, named_by, quiet, said
 from dashboard.quantity import age, span
 from dashboard.theme import LOOKS, State
-from dashboard.url import View
+from dashboard.url import GPUS, View
 from dashboard.viewer import Viewer
 
 __all__ = ["SPANS_S", "base", "common_regions", "frame", "region", "tab_title", "trouble"]
@@ -20,6 +20,7 @@ __all__ = ["SPANS_S", "base", "common_regions", "frame", "region", "tab_title", 
 SPANS_S = (900, 3600, 21_600, 86_400, 604_800)
 _KEYS = (
     ("g f", "Fleet: all promises and services"),
+    ("g g", "GPUs: what they do, and which of them do not answer"),
     ("/", "Find on the fleet page"),
     ("l", "Live: show the present again"),
     ("[ and ]", "Earlier, later"),
@@ -119,7 +120,7 @@ def _brand(view: View, viewer: Viewer) -> list[Component]:
         link(
             [mark, html.Span("Stagewatch")],
             viewer.href(fleet),
-            current=not view.service,
+            current=not view.page,
             id="fleet-link",
         )
     ]
@@ -129,7 +130,12 @@ def _brand(view: View, viewer: Viewer) -> list[Component]:
                 [html.Span("/", className="slash", **SILENT), html.Span(name_text(view.service))]
             )
         )
-    return [html.Nav(crumbs, **said("Where you are"))]
+    gpus = View(alone=GPUS, span_s=view.span_s, fixed=view.fixed)
+    pages = [link("GPUs", viewer.href(gpus), current=view.page == GPUS, id="gpus-link")]
+    return [
+        html.Nav(crumbs, **said("Where you are")),
+        html.Nav(pages, className="spans pages", **said("Other pages")),
+    ]
 
 
 def _time(view: View, viewer: Viewer, newest_at_s: int | None) -> list[Component]:

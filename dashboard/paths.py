@@ -22,12 +22,15 @@ _EVERYTHING = "{path:path}"
 
 
 class PagePaths:
-    """Middleware that serves `prefix/<page>/…` as `prefix`."""
+    """Middleware that serves `prefix/<page>/…`, and pages that stand alone, as `prefix`."""
 
-    def __init__(self, app: ASGIApp, prefix: str, pages: frozenset[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, prefix: str, pages: frozenset[str], alone: frozenset[str]
+    ) -> None:
         self.app = app
         self.prefix = prefix
         self.pages = pages
+        self.alone = alone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and self._is_page(scope):
@@ -37,7 +40,8 @@ class PagePaths:
     def _is_page(self, scope: Scope) -> bool:
         path = str(scope["path"])
         first, _, rest = path.removeprefix(self.prefix).partition("/")
-        return path.startswith(self.prefix) and first in self.pages and bool(rest)
+        known = first in self.alone if not rest else first in self.pages
+        return path.startswith(self.prefix) and known
 
 
 def refuse_unknown_paths(server: FastAPI) -> None:

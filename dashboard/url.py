@@ -12,10 +12,13 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from collector.query import Window
 from domain.labels import LABEL_NAMES, Labels, labels_of
 
-__all__ = ["FLEET", "GROUPINGS", "SERVICE", "View"]
+__all__ = ["ALONE", "FLEET", "GPUS", "GROUPINGS", "SERVICE", "View"]
 
 FLEET = ""
 SERVICE = "service"
+GPUS = "gpus"
+ALONE = (GPUS,)
+"""Pages that are of no service."""
 GROUPINGS = ("model", "replica", "role", "region")
 """The labels that the service page can be split by."""
 
@@ -34,6 +37,7 @@ class View:
     """What the reader is looking at: the last `span_s`, or `fixed`, which does not move."""
 
     service: str = ""
+    alone: str = ""
     span_s: int = HOUR_S
     fixed: Window | None = None
     by: str = ""
@@ -43,13 +47,15 @@ class View:
     def __post_init__(self) -> None:
         if not MIN_SPAN_S <= self.span_s <= MAX_SPAN_S:
             raise ValueError(f"a page shows a minute to {MAX_SPAN_S // DAY_S} days: {self}")
+        if self.alone and (self.service or self.alone not in ALONE):
+            raise ValueError(f"a page of no service is one of {', '.join(ALONE)}: {self}")
         if self.by and self.by not in GROUPINGS:
             raise ValueError(f"a page is split by one of {', '.join(GROUPINGS)}: {self}")
 
     @property
     def page(self) -> str:
         """The first segment of the path."""
-        return SERVICE if self.service else FLEET
+        return SERVICE if self.service else self.alone
 
     @property
     def live(self) -> bool:
@@ -83,6 +89,7 @@ class View:
         span_s, fixed = _read_window(known.get("from", ""), known.get("to", ""))
         return cls(
             service=unquote(name) if kind == SERVICE else "",
+            alone=kind if kind in ALONE and not name else "",
             span_s=span_s,
             fixed=fixed,
             by=known.get("by", "") if known.get("by") in GROUPINGS else "",
@@ -92,7 +99,7 @@ class View:
 
     def path(self) -> str:
         """Where the page lies; a service may be called anything."""
-        return f"/{SERVICE}/{quote(self.service, safe='')}" if self.service else "/"
+        return f"/{SERVICE}/{quote(self.service, safe='')}" if self.service else f"/{self.alone}"
 
     def query(self) -> str:
         """Only what differs from the default, so links stay short."""

@@ -31,6 +31,11 @@ LABEL_NAMES = (
     "gpu_uuid",
     "finish_reason",
     "reason",
+    "node",
+    "namespace",
+    "pod",
+    "gpu_name",
+    "gpu_parent",
 )
 """Every label a series may carry; anything else is dropped and counted at the door."""
 

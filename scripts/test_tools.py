@@ -1,4 +1,4 @@
-"""Brings what the tests drive from outside Python: Chromium, nginx, Prometheus and its promtool.
+"""Brings what the tests drive from outside Python: Chromium, gcc, nginx, Prometheus and promtool.
 
 As root on Debian it installs what is missing and says so; elsewhere it names what is missing and
 the tests that need it skip, saying why. With CI set, anything missing is an error.
@@ -11,6 +11,7 @@ import sys
 
 TOOLS = {
     "chromium": ("chromium", "the pages in a real browser"),
+    "gcc": ("gcc libc6-dev", "GPUs behind a stand-in for the driver's library"),
     "nginx": ("nginx-light", "a probe through a proxy that buffers"),
     "prometheus": ("prometheus", "a real Prometheus that writes to us"),
     "promtool": ("prometheus", "Prometheus's own check of our /metrics"),
@@ -21,7 +22,7 @@ def main() -> int:
     missing = _missing()
     apt = shutil.which("apt-get")
     if missing and apt and os.geteuid() == 0:
-        packages = sorted({TOOLS[name][0] for name in missing})
+        packages = sorted({package for name in missing for package in TOOLS[name][0].split()})
         _say(f"installing Debian's {', '.join(packages)} for {_purposes(missing)}")
         quiet = {"env": os.environ | {"DEBIAN_FRONTEND": "noninteractive"}, "check": False}
         subprocess.run([apt, "update", "-qq"], **quiet)
@@ -35,7 +36,13 @@ def main() -> int:
 
 
 def _missing() -> list[str]:
-    return [name for name in TOOLS if shutil.which(name) is None]
+    return [name for name in TOOLS if shutil.which(name) is None or not _is_whole(name)]
+
+
+def _is_whole(name: str) -> bool:
+    """A compiler without the headers of the C library compiles nothing of ours."""
+    command = ["gcc", "-E", "-include", "stdio.h", "-x", "c", os.devnull]
+    return name != "gcc" or subprocess.run(command, capture_output=True).returncode == 0
 
 
 def _purposes(names: list[str]) -> str:

@@ -27,5 +27,7 @@ def run(file: Path) -> int:
         (len(probed), "endpoints to probe"),
     ):
         print(f"{noun}: {count}")  # noqa: T201
+    if config.exporters.gpu is not None:
+        print("the GPUs of this machine are watched")  # noqa: T201
     print(f"{file} is right")  # noqa: T201
     return 0

@@ -17,6 +17,7 @@ from collector.settings import CollectorSettings, TierRetention
 from domain.errors import ConfigError
 from exporters.delivery.settings import DeliverySettings
 from exporters.engine.settings import EngineSettings
+from exporters.gpu.settings import GpuSettings
 from exporters.probe.settings import ProbeSettings
 from stagewatch.yaml_file import Located, read
 
@@ -93,6 +94,7 @@ class ExporterSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     engine: EngineSettings | None = Field(default=None, description="Scrapes inference engines.")
+    gpu: GpuSettings | None = Field(default=None, description="Reads the GPUs of this machine.")
     probe: ProbeSettings | None = Field(default=None, description="Asks endpoints from outside.")
 
 

@@ -8,6 +8,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from domain.errors import ConfigError
+from stagewatch import gpu_command
 
 if TYPE_CHECKING:
     from exporters.engine.settings import EngineSettings
@@ -52,12 +53,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     probe = kinds.add_parser("probe", help="endpoints by real requests from outside")
     probe.add_argument("--config", type=Path, metavar="FILE", help="section exporters.probe")
     probe.add_argument("--once", action="store_true", help="print one probe of each, and end")
+    gpu_command.add_parser(kinds)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Until SIGINT or SIGTERM; with `--once` 1 if a target did not answer."""
+    """Until SIGINT or SIGTERM; with `--once` 1 if a source did not answer."""
     if arguments.kind == "probe":
         return _probe(arguments)
+    if arguments.kind == "gpu":
+        return gpu_command.run(arguments)
     from exporters.engine import run as engine  # noqa: PLC0415 - only this command pays for it
     from exporters.engine.describe import describe  # noqa: PLC0415
 

@@ -52,7 +52,8 @@ def metrics() -> str:
         "Metrics",
         "The short name is what `query` and the API take; the long one travels as OTLP and stands "
         "on `/metrics`. A latency is a distribution and adds; a counter is summed; a level is "
-        "summed over replicas; a ratio is averaged, never summed.",
+        "summed over replicas; a ratio is averaged, never summed; of a maximum or minimum the extreme "
+        "of all replicas counts.",
         "| name | full name | kind | meaning |\n|---|---|---|---|",
         rows,
     )

@@ -38,6 +38,7 @@ from collector.store import open_store
 from collector.writer import Writer
 from dashboard.app import attach
 from exporters.engine.run import run as run_exporter
+from exporters.gpu.run import run as run_gpu_exporter
 from exporters.probe.run import run as run_probe
 from stagewatch.companion import Companion
 from stagewatch.config import Config, Delivering, load
@@ -96,8 +97,7 @@ def serve(
         process = _Process(config, stack, stop, asked)
         if "collector" in parts:
             process.collect()
-            process.scrape()
-            process.probe()
+            process.watch()
         if "alerts" in parts:
             process.evaluate()
         process.show(pages="dashboard" in parts)
@@ -159,17 +159,16 @@ class _Process:
         app.include_router(health_router(self._own, self._writer.problem))
         self.web.append((app, self._otlp))
 
-    def scrape(self) -> None:
-        """The sidecar in this process, where the configuration names engines."""
-        settings = self._config.exporters.engine
-        if settings is not None:
-            self._accompany("exporter", partial(run_exporter, self._beside(settings)))
-
-    def probe(self) -> None:
-        """The probe in this process, where the configuration names endpoints."""
-        settings = self._config.probing
-        if settings is not None:
-            self._accompany("probe", partial(run_probe, self._beside(settings)))
+    def watch(self) -> None:
+        """The sidecars in this process, where the configuration names what they watch."""
+        exporters = self._config.exporters
+        if exporters.engine is not None:
+            self._accompany("exporter", partial(run_exporter, self._beside(exporters.engine)))
+        if exporters.gpu is not None:
+            plan = self._beside(exporters.gpu).plan()
+            self._accompany("gpu exporter", partial(run_gpu_exporter, plan))
+        if (probing := self._config.probing) is not None:
+            self._accompany("probe", partial(run_probe, self._beside(probing)))
 
     def fail(self) -> None:
         """Raises what kept a sidecar from running, if anything did."""

@@ -30,6 +30,8 @@ LIGHT = [
     "domain.buckets",
     "domain.request",
     "exporters.engine.run",
+    "exporters.gpu.run",
+    "exporters.gpu.worker",
     "exporters.probe.run",
     "collector.query",
     "collector.settings",

@@ -141,6 +141,7 @@
     if (typing || event.metaKey || event.ctrlKey || event.altKey || dialog().open) return;
     let done = false;
     if (before === "g" && event.key === "f") done = press("#fleet-link");
+    else if (before === "g" && event.key === "g") done = press("#gpus-link");
     else if (/^[1-5]$/.test(event.key)) done = press(`.time .spans a:nth-child(${event.key})`);
     else if (keys[event.key]) done = keys[event.key]();
     before = event.key;

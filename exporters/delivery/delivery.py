@@ -1,23 +1,31 @@
 """The door: exports go in here, and come out at the collector or are counted."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import ssl
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING
 
 import httpx
-from prometheus_client.metrics_core import Metric
 
 from domain.errors import ConfigError
 from domain.labels import Labels
-from domain.metric import METRICS
 from exporters.delivery.export import Export, Waiting
+from exporters.delivery.loss import Losses
 from exporters.delivery.outbox import Outbox
 from exporters.delivery.pusher import Pusher
-from exporters.delivery.settings import DeliverySettings
+from exporters.delivery.way import Way
 
-__all__ = ["Delivery", "open_delivery"]
+if TYPE_CHECKING:  # a sidecar that needs neither does without their memory
+    from prometheus_client.metrics_core import Metric
+
+    from exporters.delivery.settings import DeliverySettings
+
+__all__ = ["Delivery", "open_delivery", "open_way"]
 
 _LOG = logging.getLogger(__name__)
 _LAST_FLUSH_S = 2.0
@@ -42,6 +50,18 @@ class Delivery:
     def waiting(self, owner: Labels) -> Waiting:
         return self._outbox.waiting(owner) if self._outbox is not None else Waiting()
 
+    def owners(self) -> list[Labels]:
+        """Whoever has anything waiting, or has lost something."""
+        return sorted(self._outbox.owners()) if self._outbox is not None else []
+
+    def lost(self) -> Losses:
+        """Exports that were dropped since this process began, by owner and reason."""
+        return self._outbox.lost() if self._outbox is not None else Counter()
+
+    def held_bytes(self) -> tuple[int, int]:
+        """All that waits: bytes on disk, bytes in memory."""
+        return self._outbox.held_bytes() if self._outbox is not None else (0, 0)
+
     async def run(self) -> None:
         """Push until cancelled."""
         if self._outbox is None or self._pusher is None:
@@ -56,24 +76,33 @@ class Delivery:
 
     def metrics(self) -> Iterator[Metric]:
         """For the sidecar's own page."""
+        from exporters.delivery.families import families  # noqa: PLC0415 - only such a page pays
+
         if self._outbox is not None:
-            yield from _metrics(self._outbox)
+            yield from families(self._outbox)
+
+
+def open_delivery(
+    settings: DeliverySettings, *, kind: str
+) -> AbstractAsyncContextManager[Delivery]:
+    """The way to the collector of one kind of exporter; at the end it tries for a while to be empty."""
+    return open_way(settings.way(), kind=kind)
 
 
 @asynccontextmanager
-async def open_delivery(settings: DeliverySettings, *, kind: str) -> AsyncIterator[Delivery]:
-    """The way to the collector of one kind of exporter; at the end it tries for a while to be empty."""
-    if settings.endpoint is None:
+async def open_way(way: Way, *, kind: str) -> AsyncIterator[Delivery]:
+    """The same for a process that knows the plain values only."""
+    if way.endpoint is None:
         yield Delivery(None, None)
         return
     outbox = Outbox(
-        settings.spool_dir / kind if settings.spool_dir is not None else None,
-        max_bytes=settings.spool_bytes,
-        max_age_s=settings.spool_age_s,
+        way.spool_dir / kind if way.spool_dir is not None else None,
+        max_bytes=way.spool_bytes,
+        max_age_s=way.spool_age_s,
     )
     try:
-        async with _client(settings) as client:
-            pusher = _pusher(settings, settings.endpoint, outbox, client)
+        async with _client(way) as client:
+            pusher = _pusher(way, way.endpoint, outbox, client)
             delivery = Delivery(outbox, pusher)
             try:
                 yield delivery
@@ -84,36 +113,33 @@ async def open_delivery(settings: DeliverySettings, *, kind: str) -> AsyncIterat
         outbox.close()
 
 
-def _pusher(
-    settings: DeliverySettings, endpoint: str, outbox: Outbox, client: httpx.AsyncClient
-) -> Pusher:
+def _pusher(way: Way, endpoint: str, outbox: Outbox, client: httpx.AsyncClient) -> Pusher:
     url = endpoint.rstrip("/").removesuffix("/v1/metrics") + "/v1/metrics"
-    token = settings.token.get_secret_value() if settings.token is not None else None
-    return Pusher(outbox, client, url, timeout_s=settings.push_timeout_s, token=token)
+    return Pusher(outbox, client, url, timeout_s=way.push_timeout_s, token=way.token)
 
 
-def _client(settings: DeliverySettings) -> httpx.AsyncClient:
+def _client(way: Way) -> httpx.AsyncClient:
     """Without redirects and proxies; its deadlines are set per request."""
     return httpx.AsyncClient(
         follow_redirects=False,
         trust_env=False,
         timeout=None,  # noqa: S113 - see above
-        verify=_trusted(settings),
+        verify=_trusted(way),
     )
 
 
-def _trusted(settings: DeliverySettings) -> ssl.SSLContext:
+def _trusted(way: Way) -> ssl.SSLContext:
     """Whose certificates are believed; without TLS nobody's, which saves their memory."""
-    if settings.endpoint is not None and settings.endpoint.startswith("http:"):
+    if way.endpoint is not None and way.endpoint.startswith("http:"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if settings.ca_file is None:
+    if way.ca_file is None:
         return httpx.create_ssl_context(trust_env=False)
     try:
-        return ssl.create_default_context(cafile=settings.ca_file)
+        return ssl.create_default_context(cafile=way.ca_file)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
             f"no certificates can be read there: {error}",
-            where=f"ca_file {settings.ca_file}",
+            where=f"ca_file {way.ca_file}",
             remedy="Name a file of certificates in PEM.",
         ) from error
 
@@ -123,41 +149,3 @@ async def _sync(outbox: Outbox) -> None:
     while True:
         await asyncio.sleep(_SYNC_S)
         await asyncio.to_thread(outbox.sync)
-
-
-def _metrics(outbox: Outbox) -> Iterator[Metric]:
-    waiting_bytes, oldest_age = (
-        Metric(METRICS[name].full_name, METRICS[name].help, "gauge")
-        for name in ("spooled_bytes", "spooled_age")
-    )
-    for owner in sorted(outbox.owners()):
-        waiting = outbox.waiting(owner)
-        waiting_bytes.add_sample(waiting_bytes.name, dict(owner), waiting.size_bytes)
-        oldest_age.add_sample(oldest_age.name, dict(owner), waiting.oldest_age_s)
-    yield from (waiting_bytes, oldest_age, _dropped(outbox), _held(outbox), _outcomes(outbox))
-
-
-def _dropped(outbox: Outbox) -> Metric:
-    known = METRICS["exports_dropped"]
-    family = Metric(known.full_name.removesuffix("_total"), known.help, "counter")
-    for (owner, reason), n in sorted(outbox.lost().items()):
-        family.add_sample(known.full_name, {**dict(owner), "reason": reason}, n)
-    return family
-
-
-def _held(outbox: Outbox) -> Metric:
-    family = Metric("stagewatch_exporter_spool_bytes", "Exports that wait, by where.", "gauge")
-    for where, size in zip(("disk", "memory"), outbox.held_bytes(), strict=True):
-        family.add_sample(family.name, {"where": where}, size)
-    return family
-
-
-def _outcomes(outbox: Outbox) -> Metric:
-    family = Metric(
-        "stagewatch_exporter_exports",
-        "Exports sent, tried again, refused, points that the collector rejected, disk failures.",
-        "counter",
-    )
-    for outcome, count in sorted(outbox.counts.items()):
-        family.add_sample(f"{family.name}_total", {"outcome": outcome}, count)
-    return family

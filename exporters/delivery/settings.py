@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
+from exporters.delivery.way import Way
+
 __all__ = ["DeliverySettings", "WebAddress"]
 
 _MIB = 1024 * 1024
@@ -62,3 +64,15 @@ class DeliverySettings(BaseModel):
     spool_age_s: float = Field(
         default=86_400.0, gt=0, description="An export that waited longer is dropped (s)."
     )
+
+    def way(self) -> Way:
+        """The same as plain values, for whoever does without the library that checks them."""
+        return Way(
+            endpoint=self.endpoint,
+            token=self.token.get_secret_value() if self.token is not None else None,
+            ca_file=self.ca_file,
+            push_timeout_s=self.push_timeout_s,
+            spool_dir=self.spool_dir,
+            spool_bytes=self.spool_bytes,
+            spool_age_s=self.spool_age_s,
+        )

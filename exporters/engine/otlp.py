@@ -1,7 +1,10 @@
 """A reading as one OTLP export: pairs as two exponential histograms, increments as delta sums."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
@@ -10,11 +13,12 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from domain.exponential import to_sparse
-from domain.grid import EDGES_S, SCALE, Cells
-from domain.labels import Labels
+from domain.labels import Labels, value_of
 from domain.metric import BOUND_ATTRIBUTE, METRICS
 from exporters.engine.reading import Increment, Latency, Level, Reading
+
+if TYPE_CHECKING:
+    from domain.grid import Cells
 
 __all__ = ["SAMPLE_ATTRIBUTE", "SCOPE", "export_request"]
 
@@ -76,6 +80,9 @@ def _pair(reading: Reading, latency: Latency) -> Iterable[otlp.ExponentialHistog
 
 
 def _side(side: Cells, count: int, sum_s: float | None) -> otlp.ExponentialHistogramDataPoint:
+    from domain.exponential import to_sparse  # noqa: PLC0415 - numpy: not for GPUs
+    from domain.grid import EDGES_S, SCALE  # noqa: PLC0415 - the same
+
     sparse = to_sparse(side)
     return otlp.ExponentialHistogramDataPoint(
         count=count,
@@ -121,8 +128,15 @@ def _resource(labels: Labels) -> Resource:
     from opentelemetry.sdk.resources import Resource as SdkResource  # noqa: PLC0415 - heavy
 
     known = {_RESOURCE.get(name, f"stagewatch.{name}"): value for name, value in labels}
-    attributes = SdkResource.create(known).attributes
+    attributes = dict(SdkResource.create(known).attributes)
+    if not value_of(labels, "service") and _unnamed(attributes.get("service.name")):
+        del attributes["service.name"]  # what belongs to no service is not made to
     return Resource(attributes=[_key_value(key, attributes[key]) for key in sorted(attributes)])
+
+
+def _unnamed(service: object) -> bool:
+    """What the SDK calls a service that nobody named."""
+    return str(service).startswith("unknown_service")
 
 
 def _key_value(key: str, value: object) -> KeyValue:

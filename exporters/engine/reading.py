@@ -1,9 +1,14 @@
 """What one scrape of one target says: pairs and increments since the last one, and levels now."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from domain.distribution import Distribution
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from domain.labels import Labels
+
+if TYPE_CHECKING:  # numpy: a sidecar without latencies does without its memory
+    from domain.distribution import Distribution
 
 __all__ = ["Increment", "Latency", "Level", "Reading"]
 

@@ -12,7 +12,7 @@ from exporters.delivery.settings import DeliverySettings, WebAddress
 __all__ = ["EngineSettings", "TargetSettings"]
 
 _MIB = 1024 * 1024
-_OURS = ("source", "reason", "finish_reason", "gpu_uuid")
+_OURS = ("source", "reason", "finish_reason", "gpu_uuid", "gpu_name", "gpu_parent")
 _OWN_FIELDS = ("service", "replica", "role", "pool")
 _FREE = tuple(name for name in LABEL_NAMES if name not in (*_OURS, *_OWN_FIELDS))
 

@@ -76,13 +76,23 @@ def test_earlier_and_later_move_by_half_a_window(viewer):
 
 
 def test_a_service_page_says_where_it_is(viewer):
-    assert text(regions(View(service="chat"), viewer)["brand"]) == "Stagewatch / chat"
+    where, others = regions(View(service="chat"), viewer)["brand"]
+
+    assert text(where) == "Stagewatch / chat"
+    assert text(others) == "GPUs"
 
 
-def test_the_way_back_to_the_fleet_keeps_the_time(viewer):
+def test_the_ways_to_the_fleet_and_to_the_gpus_keep_the_time(viewer):
     shown = regions(View(service="chat", span_s=900, by="model"), viewer)
 
-    assert attributes(shown["brand"], "href") == ["/?from=now-15m"]
+    assert attributes(shown["brand"], "href") == ["/?from=now-15m", "/gpus?from=now-15m"]
+
+
+def test_the_page_one_is_on_is_marked(viewer):
+    marked = attributes(regions(View(alone="gpus"), viewer)["brand"], "aria-current")
+    fleet = attributes(regions(View(), viewer)["brand"], "aria-current")
+
+    assert len(marked) == len(fleet) == 1
 
 
 @pytest.mark.parametrize(

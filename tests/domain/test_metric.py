@@ -7,6 +7,16 @@ import pytest
 from domain.metric import COUNTERS, GAUGES, LATENCIES, METRICS, Kind
 from domain.request import Stage
 
+UNITS = {
+    "1": "",
+    "s": "_seconds",
+    "By": "_bytes",
+    "Hz": "_hertz",
+    "J": "_joules",
+    "W": "_watts",
+    "Cel": "_celsius",
+}
+
 
 def test_every_metric_is_of_one_kind():
     assert set(LATENCIES) | set(COUNTERS) | set(GAUGES) == set(METRICS)
@@ -29,11 +39,32 @@ def test_a_full_name_says_whose_it_is_and_in_which_unit(metric):
     assert re.fullmatch(r"stagewatch_[a-z0-9_]+", metric.full_name)
     assert metric.full_name.endswith(suffix.get(metric.kind, ""))
     assert metric.help.endswith(".")
+    assert UNITS[metric.unit] in metric.full_name
+
+
+def test_gpus_have_numbers_of_their_own():
+    assert {each.number // 50 for each in METRICS.values() if each.of_gpu} == {6, 7, 8}
+    assert all(each.name.startswith("gpu_") is each.of_gpu for each in METRICS.values())
+
+
+def test_gpus_and_exports_under_way_have_nothing_to_do_with_requests():
+    others = {each.name for each in METRICS.values() if not each.of_requests and not each.of_gpu}
+
+    assert others == {"exports_dropped", "spooled_bytes", "spooled_age"}
+    assert not any(each.of_requests for each in METRICS.values() if each.of_gpu)
 
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [("ttft", 1), ("decode", 11), ("requests_started", 101), ("up", 201), ("kv_cache_usage", 204)],
+    [
+        ("ttft", 1),
+        ("decode", 11),
+        ("requests_started", 101),
+        ("up", 201),
+        ("kv_cache_usage", 204),
+        ("gpu_up", 304),
+        ("gpu_energy", 401),
+    ],
 )
 def test_numbers_in_stores_never_change(name, number):
     assert METRICS[name].number == number

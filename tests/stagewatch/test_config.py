@@ -68,6 +68,15 @@ def test_a_sidecar_in_the_collector_s_process_sends_to_it_with_a_token_of_it(loa
     assert there.token is None
 
 
+def test_the_gpus_of_the_collector_s_machine_are_told_to_it_too(loaded, tmp_path):
+    config = configured(loaded("auth: {tokens: [ours]}\nexporters: {gpu: {}}"), tmp_path, None)
+
+    way = config.beside(config.exporters.gpu, "http://127.0.0.1:4319").plan().way
+
+    assert (way.endpoint, way.token) == ("http://127.0.0.1:4319", "ours")
+    assert way.spool_dir == tmp_path / "spool"
+
+
 def test_the_command_line_wins_over_both(loaded, tmp_path):
     config = configured(loaded("dashboard: {port: 1}\n"), tmp_path, 2)
 
