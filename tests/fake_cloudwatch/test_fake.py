@@ -2,6 +2,7 @@
 
 import json
 import random
+from contextlib import closing
 from datetime import UTC, datetime
 
 import botocore.session
@@ -326,8 +327,9 @@ def test_converse_streams_tokens_and_a_break_comes_after_some(fake):
     seen = []
 
     def read():
-        for event in runtime.converse_stream(modelId="m", messages=messages)["stream"]:
-            seen.append(next(iter(event)))  # noqa: PERF401 - what came before the break counts
+        with closing(runtime.converse_stream(modelId="m", messages=messages)["stream"]) as stream:
+            for event in stream:
+                seen.append(next(iter(event)))  # noqa: PERF401 - what came before the break counts
 
     with pytest.raises(EventStreamError, match="gave up"):
         read()
