@@ -33,7 +33,7 @@ __all__ = [
 
 _RANK = re.compile(r"PR\(:(\d+(?:\.\d+)?)\)")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,4})?|100)")
-_PLAIN = ("Average", "Maximum", "Minimum", "SampleCount", "Sum")
+_PLAIN = ("Average", "Last", "Maximum", "Minimum", "SampleCount", "Sum")
 _WHOLE = 1e-6
 
 
@@ -164,7 +164,7 @@ def pooled(statistic: str, points: Iterable[EndpointPoint]) -> float | None:
         return _mean(told)
     if _RANK.fullmatch(statistic):
         return _rank(statistic, told)
-    if _PERCENTILE.fullmatch(statistic):
+    if statistic == "Last" or _PERCENTILE.fullmatch(statistic):
         return _percentile(statistic, told)
     raise InputError(
         f"{statistic!r} is no statistic that adds",

@@ -7,6 +7,7 @@ CloudWatch's PromQL endpoint forms in and JSON out.
 import json
 import threading
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
@@ -23,6 +24,13 @@ _OPERATIONS = {
     "SageMaker.ListEndpoints": control.list_endpoints,
     "SageMaker.ListInferenceComponents": control.list_components,
 }
+_ASSUMED = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
+<AssumeRoleResult><Credentials><AccessKeyId>ASSUMED{n}</AccessKeyId>
+<SecretAccessKey>secret</SecretAccessKey><SessionToken>token</SessionToken>
+<Expiration>{ends}</Expiration></Credentials>
+<AssumedRoleUser><AssumedRoleId>A:stagewatch</AssumedRoleId>
+<Arn>arn:aws:sts::111122223333:assumed-role/reader/stagewatch</Arn></AssumedRoleUser>
+</AssumeRoleResult></AssumeRoleResponse>"""
 _STREAMS = {
     "converse-stream": event_stream.converse,
     "invocations-response-stream": event_stream.response_stream,
@@ -67,6 +75,10 @@ class _Handler(BaseHTTPRequestHandler):
         last = self.path.rpartition("/")[2]
         if last in _STREAMS:
             self._stream(_STREAMS[last](account))
+        elif self.headers.get("Content-Type", "").startswith("application/x-www-form") and (
+            b"Action=AssumeRole" in body
+        ):
+            self._assume_role(account, parse_qs(body.decode()))
         elif self.path.startswith("/api/v1/query"):
             self._prometheus(account, parse_qs(body.decode()))
         else:
@@ -86,6 +98,13 @@ class _Handler(BaseHTTPRequestHandler):
             account.calls.append((name, body, "ok"))
             self._json(200, answer)
 
+    def _assume_role(self, account, form):
+        """STS still speaks Query/XML. Credentials end in 15 minutes of the real clock."""
+        account.calls.append(("AssumeRole", {name: told[0] for name, told in form.items()}, "ok"))
+        ends = datetime.now(UTC) + timedelta(minutes=15)
+        body = _ASSUMED.format(ends=ends.strftime("%Y-%m-%dT%H:%M:%SZ"), n=len(account.calls))
+        self._answer(200, "text/xml", body.encode())
+
     def _prometheus(self, account, form):
         (query,) = form["query"]
         account.calls.append(("PromQL", {name: value[0] for name, value in form.items()}, "ok"))
@@ -99,8 +118,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _json(self, status, told, headers=()):
         body = json.dumps(told).encode()
+        self._answer(status, "application/x-amz-json-1.0", body, headers)
+
+    def _answer(self, status, content_type, body, headers=()):
         self.send_response(status)
-        self.send_header("Content-Type", "application/x-amz-json-1.0")
+        self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         for name, value in dict(headers).items():
             self.send_header(name, value)
