@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from domain.endpoint_catalogue import CATALOGUE, of_kind
-from domain.endpoint_metric import Meaning
+from domain.endpoint_metric import TIERS_S, Meaning
 from domain.labels import MAX_LABEL_LENGTH
 from exporters.delivery.settings import DeliverySettings, WebAddress
 
@@ -157,7 +157,7 @@ class CloudWatchSettings(DeliverySettings):
     )
     backfill_s: float = Field(
         default=3 * 3600.0,
-        ge=1200,
+        ge=1800,
         le=86_400,
         description="How far back a call reads after a start or an outage (s).",
     )
@@ -179,6 +179,15 @@ class CloudWatchSettings(DeliverySettings):
         le=65_535,
         description="Port of the exporter's own `/metrics`; 0: a free one. Null: no page.",
     )
+
+    @model_validator(mode="after")
+    def _no_gap_between_calls(self) -> Self:
+        least_s = self.reread_s + max(idle_s for _, idle_s in TIERS_S.values())
+        if self.backfill_s < least_s:
+            raise ValueError(
+                f"between two calls points would be lost; use a backfill_s of {least_s:g} or more"
+            )
+        return self
 
     @model_validator(mode="after")
     def _scopes_apart(self) -> Self:
