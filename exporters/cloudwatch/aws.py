@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -44,39 +45,31 @@ def session_of(scope: ScopeSettings) -> Any:
     session = boto3.session.Session(region_name=scope.region)
     if scope.role_arn is None:
         return session
-    extra = {"RoleSessionName": _SESSION_NAME}
-    if scope.external_id is not None:
-        extra["ExternalId"] = scope.external_id
-
-    def create(service: str, **more: Any) -> Any:
-        return session.client(service, endpoint_url=scope.endpoint_url, **_plain(more))
-
-    fetcher = credentials.AssumeRoleCredentialFetcher(
-        client_creator=create,
-        source_credentials=_own(session, scope),
-        role_arn=scope.role_arn,
-        extra_args=extra,
-    )
-    inner = botocore_session.get_session()
-    inner._credentials = credentials.DeferredRefreshableCredentials(  # noqa: SLF001 - as botocore's own providers do
-        refresh_using=fetcher.fetch_credentials, method="assume-role"
-    )
-    return boto3.session.Session(botocore_session=inner, region_name=scope.region)
-
-
-def _plain(more: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in more.items() if name != "config"}
-
-
-def _own(session: Any, scope: ScopeSettings) -> Any:
-    found = session.get_credentials()
-    if found is None:
+    if session.get_credentials() is None:
         raise ConfigError(
             "no credentials that could assume the role",
             where=f"exporters.cloudwatch role_arn {scope.role_arn}",
             remedy="Give the process a role, a profile or a web identity of its own.",
         )
-    return found
+    inner = botocore_session.get_session()
+    inner._credentials = credentials.DeferredRefreshableCredentials(  # noqa: SLF001 - as botocore's own providers do
+        refresh_using=lambda: _assumed(session, scope), method="assume-role"
+    )
+    return boto3.session.Session(botocore_session=inner, region_name=scope.region)
+
+
+def _assumed(session: Any, scope: ScopeSettings) -> dict[str, str]:
+    """Fresh credentials of the role, in the words of botocore's refreshing."""
+    more = {} if scope.external_id is None else {"ExternalId": scope.external_id}
+    with closing(session.client("sts", endpoint_url=scope.endpoint_url)) as sts:
+        told = sts.assume_role(RoleArn=scope.role_arn, RoleSessionName=_SESSION_NAME, **more)
+    found = told["Credentials"]
+    return {
+        "access_key": found["AccessKeyId"],
+        "secret_key": found["SecretAccessKey"],
+        "token": found["SessionToken"],
+        "expiry_time": found["Expiration"].isoformat(),
+    }
 
 
 def _imported() -> tuple[Any, Any, Any]:
@@ -104,7 +97,7 @@ class AwsSource:
         self, queries: Sequence[Mapping[str, Any]], since_s: int, until_s: int, token: str | None
     ) -> Mapping[str, Any]:
         more = {} if token is None else {"NextToken": token}
-        return self._call(
+        told = self._call(
             "cloudwatch",
             lambda client: client.get_metric_data(
                 MetricDataQueries=list(queries),
@@ -114,6 +107,8 @@ class AwsSource:
                 **more,
             ),
         )
+        _part(told, "MetricDataResults")
+        return told
 
     def metrics(self, namespace: str, token: str | None) -> tuple[list[Listed], str | None]:
         more: dict[str, Any] = {} if token is None else {"NextToken": token}
@@ -123,7 +118,7 @@ class AwsSource:
         told = self._call(
             "cloudwatch", lambda client: client.list_metrics(Namespace=namespace, **more)
         )
-        every = told.get("Metrics", [])
+        every = _part(told, "Metrics")
         owners = told.get("OwningAccounts") or [self._scope.account] * len(every)
         listed = [
             Listed(
@@ -142,7 +137,7 @@ class AwsSource:
             "sagemaker",
             lambda client: client.list_endpoints(StatusEquals="InService", MaxResults=100, **more),
         )
-        names = [each["EndpointName"] for each in told["Endpoints"]]
+        names = [each["EndpointName"] for each in _part(told, "Endpoints")]
         return [each for name in names for each in self._variants(name)], told.get("NextToken")
 
     def _variants(self, endpoint: str) -> list[dict[str, str]]:
@@ -151,7 +146,7 @@ class AwsSource:
         )
         return [
             {"EndpointName": endpoint, "VariantName": each["VariantName"]}
-            for each in told.get("ProductionVariants", [])
+            for each in _part(told, "ProductionVariants")
         ]
 
     def components(self, token: str | None) -> tuple[list[dict[str, str]], str | None]:
@@ -159,7 +154,7 @@ class AwsSource:
         told = self._call("sagemaker", lambda client: client.list_inference_components(**more))
         return [
             {"InferenceComponentName": each["InferenceComponentName"]}
-            for each in told["InferenceComponents"]
+            for each in _part(told, "InferenceComponents")
         ], told.get("NextToken")
 
     def close(self) -> None:
@@ -168,15 +163,20 @@ class AwsSource:
         self._clients.clear()
 
     def _call(self, service: str, send: Callable[[Any], Mapping[str, Any]]) -> Mapping[str, Any]:
-        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError  # type: ignore[import-untyped] # noqa: PLC0415 - heavy, untyped
+        from botocore import exceptions as boto  # noqa: PLC0415 - heavy, untyped
 
         try:
             return send(self._client(service))
-        except ClientError as error:
+        except boto.ClientError as error:
             raise self._translated(error.response, str(error)) from error
-        except HTTPClientError as error:
+        except (
+            boto.HTTPClientError,
+            boto.ConnectionError,
+            boto.IncompleteReadError,
+            boto.ResponseStreamingError,
+        ) as error:
             raise CallError("unreachable", str(error), retryable=True) from error
-        except BotoCoreError as error:  # no credentials, a role that cannot be assumed, …
+        except boto.BotoCoreError as error:  # no credentials, a role that cannot be assumed, …
             raise CallError("credentials", str(error)) from error
 
     def _translated(self, response: Mapping[str, Any], said: str) -> CallError:
@@ -206,6 +206,13 @@ class AwsSource:
                 ),
             )
         return self._clients[service]
+
+
+def _part(told: Mapping[str, Any], name: str) -> list[Any]:
+    """What an answer is about. botocore makes an empty answer of JSON that was cut off."""
+    if name not in told:
+        raise CallError("garbage", f"an answer without {name}", retryable=True)
+    return list(told[name])
 
 
 def _pairs(dimensions: Sequence[Mapping[str, str]]) -> tuple[tuple[str, str], ...]:

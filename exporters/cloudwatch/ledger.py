@@ -49,6 +49,11 @@ class Ledger:
         ends = [start + key.period_s for start, each in known.items() if each.settled]
         return max(ends, default=None)
 
+    def take_late(self) -> list[float]:
+        """Ages of periods that changed since this was asked for the last time."""
+        taken, self.late_update_s = self.late_update_s, []
+        return taken
+
     def observe(
         self, asked: Asked, window: ReadWindow, answer: SeriesAnswer, fetched_at_s: float
     ) -> list[EndpointPoint]:

@@ -67,7 +67,8 @@ class Poller:
     def poll(self, now_s: float) -> Poll:
         """Ask for what is due. What fails is covered by the window of the next round."""
         done = Poll()
-        self._discover(now_s, done)
+        if self._discovered_at_s is None:
+            self._discover(now_s, done)
         due = self._schedule.due(self.asked, now_s, self._idle(now_s))
         allowed, stopped = self.budget.admitted(due, self.asked, now_s)
         for tier in stopped:
@@ -78,6 +79,7 @@ class Poller:
         for batch in batches(allowed):
             self._ask(batch, now_s, done, statuses)
         self.statuses = dict(statuses)
+        self._discover(now_s, done)  # why last: data are more urgent than new names
         return done
 
     def _ask(self, batch: Batch, now_s: float, done: Poll, statuses: Counter[str]) -> None:

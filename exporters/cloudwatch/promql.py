@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,11 +14,12 @@ import httpx
 
 from domain.endpoint import EndpointKey, EndpointPoint
 from exporters.cloudwatch.asked import PERIOD_S
+from exporters.cloudwatch.call import Caller
 from exporters.cloudwatch.failure import CallError, ThrottledError
 from exporters.cloudwatch.settings import PrometheusSettings, ScopeSettings
-from exporters.cloudwatch.window import ReadWindow
+from exporters.cloudwatch.window import ReadWindow, read_window
 
-__all__ = ["NAMESPACE", "PrometheusAnswer", "PrometheusSource", "points_of"]
+__all__ = ["NAMESPACE", "PrometheusAnswer", "PrometheusPoller", "PrometheusSource", "points_of"]
 
 NAMESPACE = "PromQL"
 MOST_SERIES = 500
@@ -157,3 +159,55 @@ def _series(
                 )
             )
     return found
+
+
+class PrometheusPoller:
+    """The questions of one scope, asked each minute; what did not change is not told again."""
+
+    def __init__(
+        self,
+        scope: ScopeSettings,
+        source: PrometheusSource,
+        caller: Caller,
+        *,
+        reread_s: float,
+        lag_s: float,
+    ) -> None:
+        self._scope, self._source, self._caller = scope, source, caller
+        self._reread_s, self._lag_s = reread_s, lag_s
+        self._known: dict[tuple[EndpointKey, int], tuple[float, bool]] = {}
+
+    def poll(self, now_s: float) -> tuple[list[EndpointPoint], list[str], list[str]]:
+        """New points, notes, and failures."""
+        window = read_window(
+            now_s, int(now_s), period_s=PERIOD_S, reread_s=self._reread_s, backfill_s=86_400
+        )
+        points: list[EndpointPoint] = []
+        notes: list[str] = []
+        failures: list[str] = []
+        for asked in self._scope.promql:
+            try:
+                told = self._caller.call("PromQL", partial(self._ask, asked, window))
+            except CallError as failure:
+                failures.append(f"{asked.name}: {failure.problem}")
+                continue
+            found = points_of(told, asked, self._scope, now_s=now_s, lag_s=self._lag_s)
+            points += [point for point in found.points if self._is_news(point)]
+            notes += found.notes
+        self._forget(window.since_s)
+        return points, notes, failures
+
+    def close(self) -> None:
+        self._source.close()
+
+    def _ask(self, asked: PrometheusSettings, window: ReadWindow) -> Mapping[str, Any]:
+        return self._source.query_range(asked.query, window)
+
+    def _is_news(self, point: EndpointPoint) -> bool:
+        now = (point.statistics["Last"], point.settled_at_s is not None)
+        before = self._known.get((point.key, point.start_s))
+        self._known[point.key, point.start_s] = now
+        return now != before
+
+    def _forget(self, before_s: int) -> None:
+        self._known = {at: told for at, told in self._known.items() if at[1] >= before_s - PERIOD_S}

@@ -99,9 +99,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(200, answer)
 
     def _assume_role(self, account, form):
-        """STS still speaks Query/XML. Credentials end in 15 minutes of the real clock."""
+        """STS still speaks Query/XML. Credentials end in an hour of the real clock."""
         account.calls.append(("AssumeRole", {name: told[0] for name, told in form.items()}, "ok"))
-        ends = datetime.now(UTC) + timedelta(minutes=15)
+        ends = datetime.now(UTC) + timedelta(hours=1)
         body = _ASSUMED.format(ends=ends.strftime("%Y-%m-%dT%H:%M:%SZ"), n=len(account.calls))
         self._answer(200, "text/xml", body.encode())
 
