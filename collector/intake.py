@@ -1,10 +1,13 @@
 """The way in: what a receiver hands over, and what it is told in return."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from domain.endpoint import EndpointPoint
 
 __all__ = ["Intake", "Outcome", "Overloaded"]
 
@@ -41,4 +44,8 @@ class Intake(Protocol):
 
     def metrics(self, request: ExportMetricsServiceRequest) -> Outcome:
         """Keep the points, or raise `Overloaded`."""
+        ...
+
+    def endpoints(self, points: Sequence[EndpointPoint]) -> Outcome:
+        """Keep the points of endpoints, or raise `Overloaded`."""
         ...

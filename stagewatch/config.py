@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from alerts.settings import AlertsSettings, WebhookSettings
 from collector.settings import CollectorSettings, TierRetention
 from domain.errors import ConfigError
+from exporters.cloudwatch.settings import CloudWatchSettings
 from exporters.engine.settings import EngineSettings
 from stagewatch.yaml_file import Located, read
 
@@ -90,6 +91,9 @@ class ExporterSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     engine: EngineSettings | None = Field(default=None, description="Scrapes inference engines.")
+    cloudwatch: CloudWatchSettings | None = Field(
+        default=None, description="Reads managed endpoints from AWS CloudWatch."
+    )
 
 
 class Config(BaseSettings):

@@ -23,6 +23,7 @@ from alerts.ledger import Ledger
 from alerts.sql_ledger import SqlLedger
 from alerts.tables import open_state
 from collector import api as collector_api
+from collector.firehose import firehose_router
 from collector.grpc_server import serve as serve_grpc
 from collector.http import otlp_router
 from collector.intake import Intake
@@ -142,10 +143,18 @@ class _Process:
         self.web.append((app, self._otlp))
 
     def scrape(self) -> None:
-        """The sidecar in this process, where the configuration names engines."""
+        """The sidecars in this process, where the configuration names engines or accounts."""
         settings = self._config.exporters.engine
         if settings is not None:
             self.run("exporter", run_exporter, settings, self._stop)
+        endpoints = self._config.exporters.cloudwatch
+        if endpoints is not None:
+            from exporters.cloudwatch.run import run as run_cloudwatch  # noqa: PLC0415 - needs boto3
+
+            if "spool_dir" not in endpoints.model_fields_set:
+                spool_dir = self._config.store.data_dir / "spool"
+                endpoints = endpoints.model_copy(update={"spool_dir": spool_dir})
+            self.run("cloudwatch", run_cloudwatch, endpoints, self._stop)
 
     def evaluate(self) -> None:
         """The objectives, and the receivers of what comes of them."""
@@ -192,7 +201,9 @@ class _Process:
         )
 
     def _add_intake(self, app: FastAPI, intake: Intake) -> None:
-        app.include_router(otlp_router(intake, self._config.collecting, self._own, log=self._log))
+        settings = self._config.collecting
+        app.include_router(otlp_router(intake, settings, self._own, log=self._log))
+        app.include_router(firehose_router(intake, settings, self._own, log=self._log))
 
     def _listen(self, host: str, port: int, setting: str) -> socket:
         return self._stack.enter_context(listen(host, port, setting=setting))
