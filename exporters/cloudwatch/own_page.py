@@ -33,6 +33,7 @@ class OwnPage(Collector):
         """After a round of one poller; what is shown of the others stays as it was."""
         place = (polled.scope.account, polled.scope.region)
         with self._lock:
+            self._late_sum[place] += 0.0  # why: a histogram that is empty is shown empty
             for late_s in polled.ledger.take_late():
                 self._late_sum[place] += late_s
                 for le in (*_LATE_S, 0):
@@ -121,8 +122,10 @@ def _late_updates(
         labels = _place(place)
         for le in (*_LATE_S, 0):
             edge = {"le": f"{float(le)}" if le else "+Inf"}
-            family.add_sample(f"{family.name}_bucket", {**labels, **edge}, late[(*place, le)])
-        family.add_sample(f"{family.name}_count", labels, late[(*place, 0)])
+            family.add_sample(
+                f"{family.name}_bucket", {**labels, **edge}, late.get((*place, le), 0)
+            )
+        family.add_sample(f"{family.name}_count", labels, late.get((*place, 0), 0))
         family.add_sample(f"{family.name}_sum", labels, total)
     return family
 

@@ -62,6 +62,7 @@ class Poller:
         self._schedule = Schedule()
         self._found = Discovered()
         self._discovered_at_s: float | None = None
+        self._said: frozenset[str] = frozenset()
         self.asked: Sequence[Asked] = wanted(scope, settings.thresholds_s, self._found)
 
     def poll(self, now_s: float) -> Poll:
@@ -80,6 +81,9 @@ class Poller:
             self._ask(batch, now_s, done, statuses)
         self.statuses = dict(statuses)
         self._discover(now_s, done)  # why last: data are more urgent than new names
+        if self._said and not done.failures:
+            _LOG.warning("%s %s answers again", self.scope.account, self.scope.region)
+        self._said = (self._said | {*done.failures}) if done.failures else frozenset()
         return done
 
     def _ask(self, batch: Batch, now_s: float, done: Poll, statuses: Counter[str]) -> None:
@@ -194,4 +198,5 @@ class Poller:
 
     def _say(self, done: Poll, text: str, *, failed: bool = False) -> None:
         (done.failures if failed else done.notes).append(text)
-        _LOG.warning("%s %s: %s", self.scope.account, self.scope.region, text)
+        if text not in self._said:  # why: what stays wrong is logged once
+            _LOG.warning("%s %s: %s", self.scope.account, self.scope.region, text)
