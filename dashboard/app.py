@@ -15,12 +15,12 @@ from fastapi import FastAPI
 
 from alerts.ledger import Ledger
 from collector.query import Reader
-from dashboard import fleet, service
+from dashboard import endpoints, fleet, service
 from dashboard.content import Content, Recent
 from dashboard.frame import base, common_regions, trouble
 from dashboard.paths import PagePaths, refuse_unknown_paths
 from dashboard.security import SecurityHeaders, policy
-from dashboard.url import FLEET, SERVICE, View
+from dashboard.url import ENDPOINTS, FLEET, SERVICE, View
 from dashboard.viewer import Viewer
 
 __all__ = ["attach"]
@@ -37,7 +37,7 @@ class _Page(Protocol):
 
 
 _logger = logging.getLogger(__name__)
-_PAGES: dict[str, _Page] = {FLEET: fleet, SERVICE: service}
+_PAGES: dict[str, _Page] = {ENDPOINTS: endpoints, FLEET: fleet, SERVICE: service}
 _INDEX = """<!DOCTYPE html>
 <html lang="en">
   <head>
@@ -148,7 +148,12 @@ def attach(
     _run_in_the_browser(app)
     app.backend.websocket_capability = False  # why: each tab would hold a socket that nobody uses
     server.add_middleware(SecurityHeaders, policy=policy(app.csp_hashes()))
-    server.add_middleware(PagePaths, prefix=prefix, pages=frozenset(_PAGES) - {FLEET})
+    server.add_middleware(
+        PagePaths,
+        prefix=prefix,
+        pages=frozenset(_PAGES) - {FLEET},
+        alone=frozenset((ENDPOINTS,)),
+    )
     refuse_unknown_paths(server)
     return app
 

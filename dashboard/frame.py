@@ -119,7 +119,7 @@ def _brand(view: View, viewer: Viewer) -> list[Component]:
         link(
             [mark, html.Span("Stagewatch")],
             viewer.href(fleet),
-            current=not view.service,
+            current=not (view.service or view.endpoints),
             id="fleet-link",
         )
     ]
@@ -129,6 +129,9 @@ def _brand(view: View, viewer: Viewer) -> list[Component]:
                 [html.Span("/", className="slash", **SILENT), html.Span(name_text(view.service))]
             )
         )
+    else:
+        endpoints = View(span_s=view.span_s, fixed=view.fixed, endpoints=True)
+        crumbs.append(link("Endpoints", viewer.href(endpoints), current=view.endpoints))
     return [html.Nav(crumbs, **said("Where you are"))]
 
 

@@ -24,10 +24,13 @@ _EVERYTHING = "{path:path}"
 class PagePaths:
     """Middleware that serves `prefix/<page>/…` as `prefix`."""
 
-    def __init__(self, app: ASGIApp, prefix: str, pages: frozenset[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, prefix: str, pages: frozenset[str], *, alone: frozenset[str]
+    ) -> None:
         self.app = app
         self.prefix = prefix
         self.pages = pages
+        self.alone = alone  # these have nothing behind their name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] in ("GET", "HEAD") and self._is_page(scope):
@@ -37,7 +40,11 @@ class PagePaths:
     def _is_page(self, scope: Scope) -> bool:
         path = str(scope["path"])
         first, _, rest = path.removeprefix(self.prefix).partition("/")
-        return path.startswith(self.prefix) and first in self.pages and bool(rest)
+        return (
+            path.startswith(self.prefix)
+            and first in self.pages
+            and bool(rest) != (first in self.alone)
+        )
 
 
 def refuse_unknown_paths(server: FastAPI) -> None:

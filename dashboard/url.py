@@ -12,10 +12,11 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from collector.query import Window
 from domain.labels import LABEL_NAMES, Labels, labels_of
 
-__all__ = ["FLEET", "GROUPINGS", "SERVICE", "View"]
+__all__ = ["ENDPOINTS", "FLEET", "GROUPINGS", "SERVICE", "View"]
 
 FLEET = ""
 SERVICE = "service"
+ENDPOINTS = "endpoints"
 GROUPINGS = ("model", "replica", "role", "region")
 """The labels that the service page can be split by."""
 
@@ -39,6 +40,7 @@ class View:
     by: str = ""
     where: Labels = ()
     find: str = ""
+    endpoints: bool = False  # the managed endpoints instead of the fleet
 
     def __post_init__(self) -> None:
         if not MIN_SPAN_S <= self.span_s <= MAX_SPAN_S:
@@ -49,6 +51,8 @@ class View:
     @property
     def page(self) -> str:
         """The first segment of the path."""
+        if self.endpoints:
+            return ENDPOINTS
         return SERVICE if self.service else FLEET
 
     @property
@@ -88,10 +92,13 @@ class View:
             by=known.get("by", "") if known.get("by") in GROUPINGS else "",
             where=_read_where(value for key, value in pairs if key == "where"),
             find=known.get("find", ""),
+            endpoints=kind == ENDPOINTS,
         )
 
     def path(self) -> str:
         """Where the page lies; a service may be called anything."""
+        if self.endpoints:
+            return f"/{ENDPOINTS}"
         return f"/{SERVICE}/{quote(self.service, safe='')}" if self.service else "/"
 
     def query(self) -> str:
