@@ -27,7 +27,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 
 from collector.body import Body, too_large
 from collector.endpoint_points import problem_of
-from collector.intake import Intake, Outcome
+from collector.intake import EndpointIntake, Outcome
 from collector.log import RefusalLog
 from collector.otlp_status import Reason, Refusal, answer
 from collector.own_metrics import OwnMetrics
@@ -160,27 +160,28 @@ def _unreadable(problem: str) -> InputError:
     return InputError(problem, where=PATH, remedy="Choose JSON as the stream's output format.")
 
 
-def _hand_over(intake: Intake, told: Delivered) -> Outcome:
+def _hand_over(intake: EndpointIntake, told: Delivered) -> Outcome:
     kept = intake.endpoints(told.points)
     reasons = [f"{n} refused: {reason}" for reason, n in told.refused.most_common(5)]
     said = "; ".join(filter(None, (kept.message, *reasons)))
     return Outcome(kept.rejected + told.refused.total(), said)
 
 
-_METRICS: AnySignal = METRICS
-_STREAM = replace(
-    _METRICS,
-    name="endpoints",
-    path=PATH,
-    from_json=delivered,
-    count=lambda told: len(told.points) + told.refused.total(),
-    hand_over=_hand_over,
-    response=lambda _: ExportMetricsServiceResponse(),  # Firehose is told another thing
-)
+def _stream(intake: EndpointIntake) -> AnySignal:
+    metrics: AnySignal = METRICS
+    return replace(
+        metrics,
+        name="endpoints",
+        path=PATH,
+        from_json=delivered,
+        count=lambda told: len(told.points) + told.refused.total(),
+        hand_over=lambda _, told: _hand_over(intake, told),
+        response=lambda _: ExportMetricsServiceResponse(),  # Firehose is told another thing
+    )
 
 
 def firehose_router(
-    intake: Intake,
+    intake: EndpointIntake,
     settings: CollectorSettings,
     counters: OwnMetrics,
     *,
@@ -190,20 +191,20 @@ def firehose_router(
     """The route that takes deliveries. Without `firehose_keys` it lets nobody in."""
     reception = Reception(intake, settings, counters, protocol="firehose", log=log)
     keys = tuple(_digest(key.get_secret_value()) for key in settings.firehose_keys)
-    router = APIRouter(tags=["firehose"])
+    stream, router = _stream(intake), APIRouter(tags=["firehose"])
 
     @router.post(PATH, name="firehose", response_class=Response)
     async def deliver(request: Request) -> Response:
         """A delivery of Amazon Data Firehose."""
         peer = request.client.host if request.client else "unknown"
-        arrival = Arrival(signal=_STREAM.name, where=f"POST {PATH}", peer=peer)
+        arrival = Arrival(signal=stream.name, where=f"POST {PATH}", peer=peer)
         body = Body(request.receive, arrival.where)
         asked = request.headers.get("x-amz-firehose-request-id", "")[:_ID_LENGTH]
         told = {"requestId": asked, "timestamp": int(now() * 1000)}
         try:
             with reception.export(arrival):
                 _admit(request.headers.get("x-amz-firehose-access-key", ""), keys, arrival.where)
-                await _taken(request, body, reception, arrival)
+                await _taken(request, body, reception, stream, arrival)
         except Refusal as refusal:
             await body.drain()
             told["errorMessage"] = str(refusal)
@@ -213,7 +214,9 @@ def firehose_router(
     return router
 
 
-async def _taken(request: Request, body: Body, reception: Reception, arrival: Arrival) -> None:
+async def _taken(
+    request: Request, body: Body, reception: Reception, stream: AnySignal, arrival: Arrival
+) -> None:
     settings, where = reception.settings, arrival.where
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "gzip", "identity"):
@@ -230,7 +233,7 @@ async def _taken(request: Request, body: Body, reception: Reception, arrival: Ar
         data = await body.read(
             lease, limit_bytes=settings.max_body_bytes, timeout_s=settings.body_timeout_s
         )
-        await reception.keep(_STREAM, data, arrival, gzip=encoding == "gzip", json=True)
+        await reception.keep(stream, data, arrival, gzip=encoding == "gzip", json=True)
 
 
 def _admit(key: str, keys: tuple[bytes, ...], where: str) -> None:

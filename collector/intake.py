@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from domain.endpoint import EndpointPoint
 
-__all__ = ["Intake", "Outcome", "Overloaded"]
+__all__ = ["EndpointIntake", "Intake", "Outcome", "Overloaded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,10 @@ class Intake(Protocol):
     def metrics(self, request: ExportMetricsServiceRequest) -> Outcome:
         """Keep the points, or raise `Overloaded`."""
         ...
+
+
+class EndpointIntake(Intake, Protocol):
+    """Takes points of endpoints that did not come as OTLP, too."""
 
     def endpoints(self, points: Sequence[EndpointPoint]) -> Outcome:
         """Keep the points of endpoints, or raise `Overloaded`."""

@@ -26,7 +26,7 @@ from collector import api as collector_api
 from collector.firehose import firehose_router
 from collector.grpc_server import serve as serve_grpc
 from collector.http import otlp_router
-from collector.intake import Intake
+from collector.intake import EndpointIntake
 from collector.log import RefusalLog
 from collector.own_metrics import OwnMetrics, health_router
 from collector.query import Reader
@@ -200,7 +200,7 @@ class _Process:
             otlp_grpc_port=self._grpc_port,
         )
 
-    def _add_intake(self, app: FastAPI, intake: Intake) -> None:
+    def _add_intake(self, app: FastAPI, intake: EndpointIntake) -> None:
         settings = self._config.collecting
         app.include_router(otlp_router(intake, settings, self._own, log=self._log))
         app.include_router(firehose_router(intake, settings, self._own, log=self._log))
