@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from collector.query import Freshness, Numbers, Selection, Series, Stages, Window
+from collector.query import EndpointSeries, Freshness, Numbers, Selection, Series, Stages, Window
 from domain.labels import Labels
 from domain.objective import Indicator
 from domain.request import Request
@@ -59,6 +59,12 @@ class RecordedMinutes:
     ) -> tuple[Fraction, Fraction] | None:
         del indicator, window
         return None
+
+    def endpoints(
+        self, window: Window, *, service: str = "", metric: str = ""
+    ) -> Sequence[EndpointSeries]:
+        del window, service, metric
+        return ()
 
     def label_values(self, name: str, window: Window) -> Sequence[str]:
         del name, window
