@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from collector.query import Freshness, Numbers, Selection, Series, Stages, Window
+from collector.query import EndpointSeries, Freshness, Numbers, Selection, Series, Stages, Window
 from domain.condition import Condition, ConditionKind
 from domain.labels import Labels
 from domain.objective import Indicator
@@ -60,6 +60,12 @@ class RecordedMinutes:
     ) -> tuple[Fraction, Fraction] | None:
         del indicator, window
         return None
+
+    def endpoints(
+        self, window: Window, *, service: str = "", metric: str = ""
+    ) -> Sequence[EndpointSeries]:
+        del window, service, metric
+        return ()
 
     def label_values(self, name: str, window: Window) -> Sequence[str]:
         del name, window

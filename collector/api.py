@@ -21,13 +21,14 @@ from collector.answers import (
     RequestsAnswer,
     StagesAnswer,
 )
+from collector.endpoint_answer import EndpointsAnswer, endpoints_answer, settled_until_s
 from collector.liveness_answers import (
     ConditionsAnswer,
     FreshnessAnswer,
     conditions_answer,
     freshness_answer,
 )
-from collector.query import Reader
+from collector.query import Reader, Window
 from collector.times import instant_s, label_names, labels_asked, window
 from domain.errors import InputError, StagewatchError, StoreError
 from domain.labels import LABEL_NAMES
@@ -92,6 +93,7 @@ def router(reader: Reader, *, now: Callable[[], float] = time.time) -> APIRouter
     _add_requests(api, reader, now)
     _add_rest(api, reader, now)
     _add_liveness(api, reader, now)
+    _add_endpoints(api, reader, now)
     return api
 
 
@@ -180,6 +182,27 @@ def _add_requests(api: APIRouter, reader: Reader, now: Callable[[], float]) -> N
             )
             return _problem(gone, 404)
         return _json(answers.request_answer(found))
+
+
+def _add_endpoints(api: APIRouter, reader: Reader, now: Callable[[], float]) -> None:
+    @api.get("/endpoints", response_model=EndpointsAnswer, responses=_ASKED_WRONGLY)
+    def endpoints(
+        *,
+        service: Annotated[str, Query(description="One service; without it all")] = "",
+        metric: Annotated[str, Query(description="Our name or AWS's, such as `ttft`")] = "",
+        since: _Since = "",
+        until: _Until = "",
+    ) -> Response:
+        """Managed endpoints as CloudWatch tells of them; without `to`, up to what has settled."""
+        now_s = now()
+        asked = window(since or "now-1h", until or "now", now_s=now_s)
+        found = reader.endpoints(asked, service=service, metric=metric)
+        settled_s = settled_until_s(found)
+        if not until and settled_s is not None:
+            length_s = asked.until_s - asked.since_s if not since else settled_s - asked.since_s
+            asked = Window(since_s=settled_s - max(length_s, 60), until_s=settled_s)
+            found = reader.endpoints(asked, service=service, metric=metric)
+        return _json(endpoints_answer(asked, found))
 
 
 def _add_rest(api: APIRouter, reader: Reader, now: Callable[[], float]) -> None:

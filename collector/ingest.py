@@ -9,9 +9,10 @@ import numpy as np
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from sqlalchemy import Connection
 
-from collector import segments
+from collector import endpoint_points, segments
 from collector.coverage import Coverage
 from collector.cumulative import Cumulative
+from collector.endpoint_rows import EndpointRows
 from collector.intake import Outcome
 from collector.joining import KnownLegs
 from collector.legs import Floats, LegTable, concat
@@ -23,10 +24,13 @@ from collector.settings import CollectorSettings
 from collector.span_columns import Times
 from collector.spans import SpanReader, Spans
 from collector.tiles import DirtyWindows, Growth, Tiles
+from domain.endpoint import EndpointPoint
 
 __all__ = ["Export", "Ingest"]
 
-Export = bytes | ExportMetricsServiceRequest  # spans as serialised: see `collector.lockstep`
+Export = (
+    bytes | ExportMetricsServiceRequest | tuple[EndpointPoint, ...]
+)  # spans as serialised: see `collector.lockstep`
 _SECOND_NS = 1_000_000_000
 
 
@@ -49,6 +53,7 @@ class Ingest:
         self._coverage = Coverage()
         self._cumulative = Cumulative()
         self._growth = Growth()
+        self._endpoints = EndpointRows()
         self._loaded = False
 
     def load(self, connection: Connection) -> None:
@@ -74,6 +79,7 @@ class Ingest:
             self._coverage,
             self._cumulative,
             self._growth,
+            self._endpoints,
         ):
             part.forget()
         self.cutoff_s.clear()
@@ -96,14 +102,20 @@ class Ingest:
                 counts.update(read.counts)
                 counts["refused_spans_total"] += read.refused.total()
                 outcomes.append(_outcome("span", read.refused, read.counts))
+            elif isinstance(export, tuple):
+                outcomes.append(self._endpoint_points(connection, export, counts))
             else:
                 points = self._points.read(export, times, ledgers, tiles)
                 counts.update(points.counts)
-                counts["refused_points_total"] += points.refused.total()
                 counts["stored_points_total"] += len(points.ends_at_ns)
                 counts["late_points_total"] += sum(
                     end < self._late_ns(now_s) for end in points.ends_at_ns
                 )
+                endpoints = endpoint_points.read(export, times)
+                points.refused += endpoints.refused + self._endpoints.keep(
+                    connection, endpoints.points, counts
+                )
+                counts["refused_points_total"] += points.refused.total()
                 outcomes.append(_outcome("point", points.refused, points.counts))
         new = self._legs(connection, spans, tiles, counts, now_s)
         self._ids.save(connection)
@@ -115,6 +127,13 @@ class Ingest:
             self.known.remember(new)
         self.counts.update(counts)
         return outcomes
+
+    def _endpoint_points(
+        self, connection: Connection, points: Sequence[EndpointPoint], counts: Counter[str]
+    ) -> Outcome:
+        refused = self._endpoints.keep(connection, points, counts)
+        counts["refused_points_total"] += refused.total()
+        return _outcome("point", refused, Counter())
 
     def _legs(
         self,

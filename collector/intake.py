@@ -1,12 +1,15 @@
 """The way in: what a receiver hands over, and what it is told in return."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-__all__ = ["Intake", "Outcome", "Overloaded"]
+from domain.endpoint import EndpointPoint
+
+__all__ = ["EndpointIntake", "Intake", "Outcome", "Overloaded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +44,12 @@ class Intake(Protocol):
 
     def metrics(self, request: ExportMetricsServiceRequest) -> Outcome:
         """Keep the points, or raise `Overloaded`."""
+        ...
+
+
+class EndpointIntake(Intake, Protocol):
+    """Takes points of endpoints that did not come as OTLP, too."""
+
+    def endpoints(self, points: Sequence[EndpointPoint]) -> Outcome:
+        """Keep the points of endpoints, or raise `Overloaded`."""
         ...

@@ -32,6 +32,7 @@ from collector.semantics import CHAT, LONGEST_S, METRIC_NAMES, OPERATION, labels
 from collector.series import SeriesIds, key_of
 from collector.span_columns import Times
 from collector.tiles import Tiles
+from domain.endpoint_wire import METRIC_PREFIX
 from domain.labels import labels_of
 from domain.metric import BOUND_ATTRIBUTE, METRICS, Kind, Metric
 
@@ -131,6 +132,8 @@ class PointReader:
         return into
 
     def _metric(self, otlp: OtlpMetric, owner: _Owner, export: _Export) -> None:
+        if otlp.name.startswith(METRIC_PREFIX):
+            return  # `collector.endpoint_points` reads these
         shape = otlp.WhichOneof("data")
         data = getattr(otlp, shape) if shape else None
         known = METRIC_NAMES.get(otlp.name)

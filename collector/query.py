@@ -16,12 +16,15 @@ from typing import Protocol
 
 from domain.condition import Condition, ConditionKind
 from domain.distribution import Distribution
+from domain.endpoint import EndpointKey, PointState
 from domain.labels import Labels
 from domain.objective import Indicator
 from domain.request import Request, Stage
 from domain.slice import Slice
 
 __all__ = [
+    "EndpointReading",
+    "EndpointSeries",
     "Flow",
     "Freshness",
     "NumberPoint",
@@ -204,6 +207,33 @@ class Freshness:
     since_s: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointReading:
+    """One period of a managed endpoint. `provisional`: it may still change. No reading: unknown."""
+
+    since_s: int
+    until_s: int
+    state: PointState
+    statistics: Mapping[str, float]
+    provisional: bool
+    fetched_at_s: float
+    revision: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointSeries:
+    """One metric of one endpoint. Of several levels of one metric add up only one."""
+
+    key: EndpointKey
+    service: str
+    metric: str
+    unit: str
+    level: str
+    settled_until_s: int | None
+    points: Sequence[EndpointReading]
+
+
 class Reader(Protocol):
     """What may be asked. Every answer carries its doubt; nothing is interpolated."""
 
@@ -241,6 +271,12 @@ class Reader(Protocol):
         self, indicator: Indicator, window: Window
     ) -> tuple[Fraction, Fraction] | None:
         """The nearest thresholds that a coarse source decides exactly; None for exact sources."""
+        ...
+
+    def endpoints(
+        self, window: Window, *, service: str = "", metric: str = ""
+    ) -> Sequence[EndpointSeries]:
+        """Managed endpoints as CloudWatch tells of them; "" means all. `metric`: our name or AWS's."""
         ...
 
     def label_values(self, name: str, window: Window) -> Sequence[str]:

@@ -10,11 +10,28 @@ from fractions import Fraction
 from pathlib import Path
 from typing import overload
 
-from collector import breakdown, conditions, liveness, readings, request_rows, slices
+from collector import (
+    breakdown,
+    conditions,
+    endpoint_series,
+    liveness,
+    readings,
+    request_rows,
+    slices,
+)
 from collector.cover import Piece
 from collector.edges import decided_around
 from collector.minute_values import MinuteValues
-from collector.query import Freshness, Numbers, Point, Selection, Series, Stages, Window
+from collector.query import (
+    EndpointSeries,
+    Freshness,
+    Numbers,
+    Point,
+    Selection,
+    Series,
+    Stages,
+    Window,
+)
 from collector.segment_cache import Segments
 from collector.snapshot import Snapshots
 from collector.store import Store
@@ -103,6 +120,14 @@ class StoreReader:
         found = self.latency(indicator.metric, Selection(window=window, where=indicator.where))
         distributions = [point.distribution for each in found for point in each.points]
         return decided_around(distributions, indicator.threshold_s)
+
+    def endpoints(
+        self, window: Window, *, service: str = "", metric: str = ""
+    ) -> list[EndpointSeries]:
+        with self._snapshots.open() as snapshot:
+            return endpoint_series.endpoints(
+                snapshot, window, service=service, metric=metric, now_s=self._now()
+            )
 
     def label_values(self, name: str, window: Window) -> list[str]:
         with self._snapshots.open() as snapshot:

@@ -55,6 +55,11 @@ def retire(
         for statement, before in (
             ("DELETE FROM readings WHERE at_s < ?", cutoff_s.get(TIERS_S[0], 0)),
             ("DELETE FROM coverage WHERE at_s < ?", longest_s),
+            (
+                "DELETE FROM endpoint_point WHERE at_s < ? AND period_s < 3600",
+                now_s - keep_s[TIERS_S[1]],
+            ),
+            ("DELETE FROM endpoint_point WHERE at_s < ?", now_s - keep_s[TIERS_S[2]]),
             ("DELETE FROM cumulative WHERE at_ns < ?", (now_s - _CUMULATIVE_S) * _SECOND_NS),
         ):
             connection.exec_driver_sql(statement, (before,))

@@ -34,6 +34,8 @@ __all__ = [
     "COVERAGE",
     "CUMULATIVE",
     "DIRTY",
+    "ENDPOINT_POINT",
+    "ENDPOINT_SERIES",
     "HISTOGRAMS",
     "META",
     "METADATA",
@@ -149,6 +151,44 @@ CUMULATIVE = Table(
     Column("at_ns", Integer, nullable=False),
     Column("sum", Float),
     Column("counts", LargeBinary, nullable=False),  # int64 per bucket; empty for a counter
+    sqlite_with_rowid=False,
+)
+
+# Managed endpoints as CloudWatch tells of them (`domain.endpoint`): a series, and its points.
+ENDPOINT_SERIES = Table(
+    "endpoint_series",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column(
+        "key", LargeBinary, unique=True, nullable=False
+    ),  # blake2b-128 of what follows up to name
+    Column("account", String, nullable=False),
+    Column("region", String, nullable=False),
+    Column("namespace", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("dimensions", String, nullable=False),  # JSON: a sorted list of [name, value]
+    Column("service", String, nullable=False),
+    Column("ours", String, nullable=False),
+    Column("unit", String, nullable=False),
+    Column(
+        "level", String, nullable=False
+    ),  # `endpoint`, or the same traffic under more dimensions
+)
+
+# The last word on each period; `docs/decisions/0016`. No row: unknown.
+ENDPOINT_POINT = Table(
+    "endpoint_point",
+    METADATA,
+    Column("series_id", Integer, primary_key=True, autoincrement=False),
+    Column("period_s", Integer, primary_key=True, autoincrement=False),
+    Column("at_s", Integer, primary_key=True, autoincrement=False),
+    Column("has_value", Integer, nullable=False),  # 0: settled, and nothing was published
+    Column("statistics", String, nullable=False),  # JSON, in our units
+    Column("settled_at_s", Float),  # NULL: it may still change
+    Column("fetched_at_s", Float, nullable=False),
+    Column("revision", Integer, nullable=False),  # 1, and one more for each time the value changed
+    Column("source", String, nullable=False),
+    Index("endpoint_point_by_time", "at_s"),
     sqlite_with_rowid=False,
 )
 

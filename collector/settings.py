@@ -74,6 +74,10 @@ class CollectorSettings(BaseModel):
     tokens: tuple[SecretStr, ...] = Field(
         default=(), description="Bearer tokens that may send. Empty: anyone who can connect may."
     )
+    firehose_keys: tuple[SecretStr, ...] = Field(
+        default=(),
+        description="Access keys of Firehose deliveries to `/v1/firehose`. Empty: nobody may deliver.",
+    )
     max_body_bytes: int = Field(
         default=8 * _MIB,
         gt=0,

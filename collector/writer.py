@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,12 +23,14 @@ from collector.intake import Outcome, Overloaded
 from collector.retention import retire
 from collector.settings import CollectorSettings
 from collector.store import Store, errors_of
+from domain.endpoint import EndpointPoint
 from domain.errors import StoreError
 
 __all__ = ["Writer"]
 
 _LOG = logging.getLogger(__name__)
 _GROUP_BYTES = 16 * 1024 * 1024
+_POINT_BYTES = 512  # about what one takes in memory
 _RETRY_AFTER_S = 1.0
 _UPKEEP_S = 1.0
 _RETENTION_S = 60.0
@@ -105,6 +107,9 @@ class Writer:
 
     def metrics(self, request: ExportMetricsServiceRequest) -> Outcome:
         return self._put(_Task(request, request.ByteSize())).result()
+
+    def endpoints(self, points: Sequence[EndpointPoint]) -> Outcome:
+        return self._put(_Task(tuple(points), _POINT_BYTES * len(points))).result()
 
     def settle(self) -> None:
         """Wait until all that was sent before is stored and every tier is complete."""

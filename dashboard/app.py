@@ -15,12 +15,12 @@ from fastapi import FastAPI
 
 from alerts.ledger import Ledger
 from collector.query import Reader
-from dashboard import fleet, gpus, service
+from dashboard import endpoints, fleet, gpus, service
 from dashboard.content import Content, Recent
 from dashboard.frame import base, common_regions, trouble
 from dashboard.paths import PagePaths, refuse_unknown_paths
 from dashboard.security import SecurityHeaders, policy
-from dashboard.url import ALONE, FLEET, GPUS, SERVICE, View
+from dashboard.url import ALONE, ENDPOINTS, FLEET, GPUS, SERVICE, View
 from dashboard.viewer import Viewer
 
 __all__ = ["attach"]
@@ -37,7 +37,7 @@ class _Page(Protocol):
 
 
 _logger = logging.getLogger(__name__)
-_PAGES: dict[str, _Page] = {FLEET: fleet, SERVICE: service, GPUS: gpus}
+_PAGES: dict[str, _Page] = {ENDPOINTS: endpoints, FLEET: fleet, GPUS: gpus, SERVICE: service}
 _INDEX = """<!DOCTYPE html>
 <html lang="en">
   <head>

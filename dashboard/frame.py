@@ -12,15 +12,17 @@ from dashboard.content import Content
 from dashboard.parts import SILENT, badge, clock, link, name_text, named_by, quiet, said
 from dashboard.quantity import age, span
 from dashboard.theme import LOOKS, State
-from dashboard.url import GPUS, View
+from dashboard.url import ALONE, ENDPOINTS, GPUS, View
 from dashboard.viewer import Viewer
 
 __all__ = ["SPANS_S", "base", "common_regions", "frame", "region", "tab_title", "trouble"]
 
+_NAMES = {GPUS: "GPUs", ENDPOINTS: "Endpoints"}
 SPANS_S = (900, 3600, 21_600, 86_400, 604_800)
 _KEYS = (
     ("g f", "Fleet: all promises and services"),
     ("g g", "GPUs: what they do, and which of them do not answer"),
+    ("g e", "Endpoints: what CloudWatch tells of SageMaker and Bedrock"),
     ("/", "Find on the fleet page"),
     ("l", "Live: show the present again"),
     ("[ and ]", "Earlier, later"),
@@ -130,11 +132,18 @@ def _brand(view: View, viewer: Viewer) -> list[Component]:
                 [html.Span("/", className="slash", **SILENT), html.Span(name_text(view.service))]
             )
         )
-    gpus = View(alone=GPUS, span_s=view.span_s, fixed=view.fixed)
-    pages = [link("GPUs", viewer.href(gpus), current=view.page == GPUS, id="gpus-link")]
     return [
         html.Nav(crumbs, **said("Where you are")),
-        html.Nav(pages, className="spans pages", **said("Other pages")),
+        html.Nav(_others(view, viewer), className="spans pages", **said("Other pages")),
+    ]
+
+
+def _others(view: View, viewer: Viewer) -> list[Component]:
+    """The pages that are of no service."""
+    pages = {page: View(alone=page, span_s=view.span_s, fixed=view.fixed) for page in ALONE}
+    return [
+        link(_NAMES[page], viewer.href(there), current=view.page == page, id=f"{page}-link")
+        for page, there in pages.items()
     ]
 
 

@@ -12,12 +12,13 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from collector.query import Window
 from domain.labels import LABEL_NAMES, Labels, labels_of
 
-__all__ = ["ALONE", "FLEET", "GPUS", "GROUPINGS", "SERVICE", "View"]
+__all__ = ["ALONE", "ENDPOINTS", "FLEET", "GPUS", "GROUPINGS", "SERVICE", "View"]
 
 FLEET = ""
 SERVICE = "service"
+ENDPOINTS = "endpoints"
 GPUS = "gpus"
-ALONE = (GPUS,)
+ALONE = (GPUS, ENDPOINTS)
 """Pages that are of no service."""
 GROUPINGS = ("model", "replica", "role", "region")
 """The labels that the service page can be split by."""

@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from alerts.settings import AlertsSettings, WebhookSettings
 from collector.settings import CollectorSettings, TierRetention
 from domain.errors import ConfigError
+from exporters.cloudwatch.settings import CloudWatchSettings
 from exporters.delivery.settings import DeliverySettings
 from exporters.engine.settings import EngineSettings
 from exporters.gpu.settings import GpuSettings
@@ -96,6 +97,9 @@ class ExporterSettings(BaseModel):
     engine: EngineSettings | None = Field(default=None, description="Scrapes inference engines.")
     gpu: GpuSettings | None = Field(default=None, description="Reads the GPUs of this machine.")
     probe: ProbeSettings | None = Field(default=None, description="Asks endpoints from outside.")
+    cloudwatch: CloudWatchSettings | None = Field(
+        default=None, description="Reads managed endpoints from AWS CloudWatch."
+    )
 
 
 class Config(BaseSettings):

@@ -54,6 +54,22 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     probe.add_argument("--config", type=Path, metavar="FILE", help="section exporters.probe")
     probe.add_argument("--once", action="store_true", help="print one probe of each, and end")
     gpu_command.add_parser(kinds)
+    _add_cloudwatch(kinds)
+
+
+def _add_cloudwatch(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    cloudwatch = kinds.add_parser("cloudwatch", help="managed endpoints by AWS CloudWatch")
+    cloudwatch.add_argument(
+        "--config", type=Path, metavar="FILE", required=True, help="section exporters.cloudwatch"
+    )
+    cloudwatch.add_argument("--endpoint", metavar="URL", help="the collector's OTLP/HTTP address")
+    way = cloudwatch.add_mutually_exclusive_group()
+    way.add_argument("--once", action="store_true", help="print one reading and end")
+    way.add_argument(
+        "--plan",
+        action="store_true",
+        help="print calls per hour and dollars per month; ask nothing",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -62,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _probe(arguments)
     if arguments.kind == "gpu":
         return gpu_command.run(arguments)
+    if arguments.kind == "cloudwatch":
+        return _cloudwatch(arguments)
     from exporters.engine import run as engine  # noqa: PLC0415 - only this command pays for it
     from exporters.engine.describe import describe  # noqa: PLC0415
 
@@ -121,6 +139,32 @@ def _asked_to_stop() -> Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     return stop
+
+
+def _cloudwatch(arguments: argparse.Namespace) -> int:
+    from exporters.cloudwatch import describe, run  # noqa: PLC0415 - only this command pays for it
+    from stagewatch.config import load  # noqa: PLC0415
+
+    config = load(arguments.config)
+    settings = config.exporters.cloudwatch
+    if settings is None:
+        raise ConfigError(
+            "no account to read",
+            where="exporters.cloudwatch",
+            remedy="Give the file a section with `scopes`; docs/watch-aws-endpoints.md shows one.",
+        )
+    settings = config.beside(settings)
+    if arguments.endpoint is not None:
+        settings = settings.model_copy(update={"endpoint": arguments.endpoint})
+    if arguments.plan:
+        print(describe.describe_plan(settings), end="")  # noqa: T201 - the answer to a person
+        return 0
+    if arguments.once:
+        polls = run.poll_once(settings)
+        print("\n".join(describe.describe_poll(*each) for each in polls), end="")  # noqa: T201
+        return 1 if any(done.failures for _, done in polls) else 0
+    run.run(settings, _asked_to_stop())
+    return 0
 
 
 def _settings(arguments: argparse.Namespace) -> "EngineSettings":

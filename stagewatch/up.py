@@ -26,9 +26,10 @@ from alerts.sql_ledger import SqlLedger
 from alerts.tables import open_state
 from alerts.watch import Watch
 from collector import api as collector_api
+from collector.firehose import firehose_router
 from collector.grpc_server import serve as serve_grpc
 from collector.http import otlp_router
-from collector.intake import Intake
+from collector.intake import EndpointIntake, Intake
 from collector.log import RefusalLog
 from collector.own_metrics import OwnMetrics, health_router
 from collector.query import Reader
@@ -37,6 +38,7 @@ from collector.remote_write import remote_write_router
 from collector.store import open_store
 from collector.writer import Writer
 from dashboard.app import attach
+from exporters.cloudwatch.run import run as run_cloudwatch
 from exporters.engine.run import run as run_exporter
 from exporters.gpu.run import run as run_gpu_exporter
 from exporters.probe.run import run as run_probe
@@ -169,6 +171,9 @@ class _Process:
             self._accompany("gpu exporter", partial(run_gpu_exporter, plan))
         if (probing := self._config.probing) is not None:
             self._accompany("probe", partial(run_probe, self._beside(probing)))
+        if (settings := exporters.cloudwatch) is not None:
+            run = partial(run_cloudwatch, self._beside(settings))
+            self._accompany("cloudwatch exporter", run)
 
     def fail(self) -> None:
         """Raises what kept a sidecar from running, if anything did."""
@@ -249,8 +254,10 @@ class _Process:
         self.run("prometheus", receiver.run, self._stop)
         return remote_write_router(receiver, intake, settings, self._own, log=self._log)
 
-    def _add_intake(self, app: FastAPI, intake: Intake) -> None:
-        app.include_router(otlp_router(intake, self._config.collecting, self._own, log=self._log))
+    def _add_intake(self, app: FastAPI, intake: EndpointIntake) -> None:
+        settings = self._config.collecting
+        app.include_router(otlp_router(intake, settings, self._own, log=self._log))
+        app.include_router(firehose_router(intake, settings, self._own, log=self._log))
         if self._prometheus is not None:
             app.include_router(self._prometheus)
 

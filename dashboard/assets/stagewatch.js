@@ -142,6 +142,7 @@
     let done = false;
     if (before === "g" && event.key === "f") done = press("#fleet-link");
     else if (before === "g" && event.key === "g") done = press("#gpus-link");
+    else if (before === "g" && event.key === "e") done = press("#endpoints-link");
     else if (/^[1-5]$/.test(event.key)) done = press(`.time .spans a:nth-child(${event.key})`);
     else if (keys[event.key]) done = keys[event.key]();
     before = event.key;

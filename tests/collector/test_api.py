@@ -213,6 +213,7 @@ def test_every_path_stands_in_openapi_with_its_answer(client):
         f"/api/v1/{name}"
         for name in (
             "quantile",
+            "endpoints",
             "stages",
             "requests",
             "requests/{trace_id}",

@@ -82,6 +82,7 @@ class World:
     """Everything that was ever measured, and who was looking when."""
 
     streams: list[Stream] = field(default_factory=list)
+    endpoint_series: list = field(default_factory=list)
     gauges: list[Gauge] = field(default_factory=list)
     replicas: dict[str, list[Replica]] = field(default_factory=dict)
     unobserved: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -217,6 +218,9 @@ class MemoryReader:
 
     def request(self, trace_id):
         return None
+
+    def endpoints(self, window, *, service="", metric=""):
+        return [each for each in self.world.endpoint_series if service in ("", each.service)]
 
     def label_values(self, name, window):
         return sorted({value_of(s.labels, name) for s in self.world.streams} - {""})

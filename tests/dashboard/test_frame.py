@@ -79,13 +79,17 @@ def test_a_service_page_says_where_it_is(viewer):
     where, others = regions(View(service="chat"), viewer)["brand"]
 
     assert text(where) == "Stagewatch / chat"
-    assert text(others) == "GPUs"
+    assert text(others) == "GPUs Endpoints"
 
 
-def test_the_ways_to_the_fleet_and_to_the_gpus_keep_the_time(viewer):
+def test_the_ways_to_the_fleet_the_gpus_and_the_endpoints_keep_the_time(viewer):
     shown = regions(View(service="chat", span_s=900, by="model"), viewer)
 
-    assert attributes(shown["brand"], "href") == ["/?from=now-15m", "/gpus?from=now-15m"]
+    assert attributes(shown["brand"], "href") == [
+        "/?from=now-15m",
+        "/gpus?from=now-15m",
+        "/endpoints?from=now-15m",
+    ]
 
 
 def test_the_page_one_is_on_is_marked(viewer):

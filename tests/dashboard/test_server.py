@@ -67,7 +67,9 @@ def fill(client, path, search="", regions=("state",), charts=()):
     )
 
 
-@pytest.mark.parametrize("path", ["/", "/service/chat", "/service/a%2Fb", "/service/x?from=now-6h"])
+@pytest.mark.parametrize(
+    "path", ["/endpoints", "/", "/service/chat", "/service/a%2Fb", "/service/x?from=now-6h"]
+)
 def test_every_page_answers(client, path):
     answer = client.get(path)
 

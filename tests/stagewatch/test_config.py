@@ -3,6 +3,10 @@
 import pytest
 
 from domain.errors import ConfigError
+from exporters.cloudwatch.settings import CloudWatchSettings
+from exporters.engine.settings import EngineSettings
+from exporters.gpu.settings import GpuSettings
+from exporters.probe.settings import ProbeSettings
 from stagewatch import check_config
 from stagewatch.config import Config, load
 from stagewatch.up import configured
@@ -139,3 +143,11 @@ def test_what_a_file_would_watch_is_counted_endpoints_too(tmp_path, capsys):
 
     assert check_config.run(file) == 0
     assert "engines to watch: 0\nendpoints to probe: 1\n" in capsys.readouterr().out
+
+
+def test_the_own_pages_of_all_sidecars_have_a_port_each():
+    sidecars = (EngineSettings, ProbeSettings, GpuSettings, CloudWatchSettings)
+
+    ports = {each.model_fields["listen_port"].default for each in sidecars}
+
+    assert len(ports) == len(sidecars)
