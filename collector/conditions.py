@@ -110,7 +110,7 @@ def _stall(snapshot: Snapshot, series: Sequence[int], at_s: int) -> Condition | 
     moved = [tile for metric in _MOVING for tile in _tiles(snapshot, metric, series, at_s)]
     idle = running is not None and not running + (waiting or 0)
     since_s = _moved_before(moved, _begun_s(tiles, last_one))
-    moves = _moved_after(moved, seen_at_s) or _moved_within(moved, tiles, last_one)
+    moves = _moved_after(moved, seen_at_s) or _moved_within(moved, last_one)
     over = latest.last < 1 and (idle or moves)
     return Condition(
         kind=ConditionKind.STALLED,
@@ -183,11 +183,11 @@ def _moved_after(moved: Iterable[_Tile], seen_at_s: int) -> bool:
     )
 
 
-def _moved_within(moved: Iterable[_Tile], tiles: Sequence[_Tile], last_one: _Tile) -> bool:
-    """What moved in a tile that begins in a stall and ends without one ended it."""
-    before = [tile for tile in tiles if tile.at_s < last_one.at_s]
-    carried = bool(before) and before[-1].last >= 1 and last_one.last < 1
-    return carried and any(tile.total > 0 and tile.at_s == last_one.at_s for tile in moved)
+def _moved_within(moved: Iterable[_Tile], last_one: _Tile) -> bool:
+    """What moved within the ten seconds in which the gauge fell is taken to have ended it."""
+    return last_one.last < 1 and any(
+        tile.total > 0 and tile.at_s == last_one.at_s for tile in moved
+    )
 
 
 def _unanswered(snapshot: Snapshot, places: Places, at_s: int) -> list[Condition]:

@@ -179,6 +179,7 @@ def test_the_worst_comes_first(told):
 
 @settings(max_examples=25)
 @example(moves=[False] * 11 + [True, False])
+@example(moves=[False] * 4 + [True] + [False] * 6 + [True, False])
 @given(moves=st.lists(st.booleans(), min_size=8, max_size=60))
 def test_whatever_an_engine_did_a_stall_is_told_exactly_while_it_stands_still(
     tmp_path_factory, moves
