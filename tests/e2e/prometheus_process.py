@@ -49,8 +49,9 @@ class GrowingPage:
         lines = []
         for place, family in enumerate(_FAMILIES):
             lines.append(f"# TYPE {family} histogram")
+            of, below = len(_EDGES) + 1 + place, 0
             for number, edge in enumerate(_EDGES):
-                below = n * (number + 1) // (len(_EDGES) + 1 + place)
+                below += (n + of - 1 - number) // of  # why in turns: no bucket may ever shrink
                 lines.append(f'{family}_bucket{{le="{edge}",model_name="llama"}} {below}')
             lines += [
                 f'{family}_bucket{{le="+Inf",model_name="llama"}} {n}',
