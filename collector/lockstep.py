@@ -63,21 +63,41 @@ class Alike:
     texts: dict[bytes, bytes] = field(default_factory=dict)
 
 
+_WITH_LENGTH: Final = 2
+_SPANS_FIELD: Final = 2
+
+
 def framed(body: bytes) -> Iterator[SpanBytes]:
     """The spans of each resource of an ExportTraceServiceRequest, as protobuf serialised it."""
     for number, start, end in _fields(body, 0, len(body)):
         if number != 1:
             continue
-        resource, starts, ends = b"", [], []
+        resource, starts, ends = b"", list[int](), list[int]()
         for inner, inner_start, inner_end in _fields(body, start, end):
             if inner == 1:
                 resource += body[inner_start:inner_end]
             elif inner == 2:
-                for part, span_start, span_end in _fields(body, inner_start, inner_end):
-                    if part == 2:
-                        starts.append(span_start)
-                        ends.append(span_end)
+                _spans(body, inner_start, inner_end, starts, ends)
         yield SpanBytes(resource=resource, starts=starts, ends=ends)
+
+
+def _spans(body: bytes, at: int, end: int, starts: list[int], ends: list[int]) -> None:
+    """Where the spans of a scope begin and end, without what a generator costs for each."""
+    while at < end:
+        tag = body[at]
+        if tag & 0x87 != _WITH_LENGTH:  # rare: a field of another kind, or with a long number
+            found = [field[1:] for field in _fields(body, at, end) if field[0] == _SPANS_FIELD]
+            starts.extend(start for start, _ in found)
+            ends.extend(stop for _, stop in found)
+            return
+        size = body[at + 1]
+        at += 2
+        if size & 0x80:
+            size, at = _varint(body, at - 1)
+        if tag >> 3 == _SPANS_FIELD:
+            starts.append(at)
+            ends.append(at + size)
+        at += size
 
 
 def _fields(body: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
