@@ -6,9 +6,7 @@ each address must be a public one, and the connection goes to that very address.
 
 from __future__ import annotations
 
-import email.utils
 import ipaddress
-import math
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,8 +15,9 @@ from enum import StrEnum
 import httpx
 
 from alerts.settings import WebhookSettings
+from domain.retry_after import asked_s
 
-__all__ = ["Attempt", "Fate", "Webhook", "resolve", "retry_after_s"]
+__all__ = ["Attempt", "Fate", "Webhook", "resolve"]
 
 _RETRIED = frozenset({401, 403, 404, 408, 425, 429})
 # why the first three: an ingress says so for a while during a rollout, and a page must outlive it
@@ -101,29 +100,14 @@ def resolve(host: str, port: int) -> Sequence[str]:
     return [str(address[0]) for *_, address in found]
 
 
-def retry_after_s(header: str | None, *, now_s: float) -> float | None:
-    """Seconds or a date, as HTTP allows; at most an hour; None where it is neither."""
-    if header is None:
-        return None
-    try:
-        asked_s = float(header)
-    except ValueError:
-        try:
-            asked_s = email.utils.parsedate_to_datetime(header).timestamp() - now_s
-        except ValueError:
-            return None
-    if not math.isfinite(asked_s):
-        return None
-    return min(max(asked_s, 0.0), _MAX_RETRY_AFTER_S)
-
-
 def _judged(response: httpx.Response, now_s: float) -> Attempt:
     status = response.status_code
     if 200 <= status < 300:
         return Attempt(fate=Fate.DELIVERED, detail=f"HTTP {status}")
     if status >= 500 or status in _RETRIED:
-        asked_s = retry_after_s(response.headers.get("Retry-After"), now_s=now_s)
-        return Attempt(fate=Fate.RETRY, detail=f"HTTP {status}", retry_after_s=asked_s)
+        header = response.headers.get("Retry-After")
+        wait_s = asked_s(header, now_s=now_s, most_s=_MAX_RETRY_AFTER_S)
+        return Attempt(fate=Fate.RETRY, detail=f"HTTP {status}", retry_after_s=wait_s)
     hint = " (redirects are not followed)" if 300 <= status < 400 else ""
     return Attempt(fate=Fate.REFUSED, detail=f"HTTP {status}{hint}")
 

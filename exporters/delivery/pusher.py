@@ -4,8 +4,7 @@ import asyncio
 import gzip
 import logging
 import random
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+import time
 from itertools import takewhile
 
 import httpx
@@ -14,6 +13,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 
+from domain.retry_after import asked_s
 from exporters.delivery.frame import Record
 from exporters.delivery.outbox import Outbox
 
@@ -181,9 +181,9 @@ class Pusher:
         self._outbox.counts["retried"] += 1
         if status is not None and self._failures == 1:
             _LOG.warning("%s answers %d: exports wait. It says %s", self._url, status, answer[:200])
-        asked_s = _seconds_of(retry_after)
-        if asked_s is not None:
-            return max(min(asked_s, _LONGEST_WAIT_S), _SHORTEST_WAIT_S)
+        told_s = asked_s(retry_after, now_s=time.time(), most_s=_LONGEST_WAIT_S)
+        if told_s is not None:
+            return max(told_s, _SHORTEST_WAIT_S)
         most_s = min(self._first_wait_s * 2 ** min(self._failures - 1, 30), self._longest_wait_s)
         return float(most_s) * random.uniform(0.5, 1)  # noqa: S311 - jitter, no secret
 
@@ -210,14 +210,3 @@ def _body(records: list[Record]) -> bytes:
     if len(records) == 1:
         return records[0].packed
     return gzip.compress(b"".join(gzip.decompress(each.packed) for each in records), 1, mtime=0)
-
-
-def _seconds_of(retry_after: str) -> float | None:
-    """Retry-After in seconds, from a number or a date; None if it says nothing."""
-    if retry_after.strip().isdecimal():
-        return float(retry_after)
-    try:
-        at = parsedate_to_datetime(retry_after)
-    except (ValueError, OverflowError):  # a year or a zone with too many digits
-        return None
-    return max((at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)

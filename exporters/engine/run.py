@@ -10,14 +10,12 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 
 import httpx
-from prometheus_client import CollectorRegistry, start_http_server
 
-from domain.errors import ConfigError
 from exporters.delivery.delivery import Delivery, open_delivery
 from exporters.delivery.export import Export
 from exporters.engine.checkpoint import Checkpoint, pages_in
 from exporters.engine.clock import Clock
-from exporters.engine.describe import describe, why_down
+from exporters.engine.describe import why_down
 from exporters.engine.engines import WANTED
 from exporters.engine.failure import ScrapeError
 from exporters.engine.otlp import export_request
@@ -27,11 +25,11 @@ from exporters.engine.scrape import fetch, http_client
 from exporters.engine.settings import EngineSettings, TargetSettings
 from exporters.engine.target import STALL_AFTER_S, TargetState
 from exporters.engine.text import PageParser
+from exporters.sidecar import serve_page, until_stopped
 
-__all__ = ["once", "read_once", "run"]
+__all__ = ["read_once", "run"]
 
 _LOG = logging.getLogger(__name__)
-_LOOK_S = 0.1
 _SECOND_NS = 1_000_000_000
 _FAR_BACK_NS = 60 * _SECOND_NS
 
@@ -133,11 +131,6 @@ def run(
     asyncio.run(_run(settings, stop, started))
 
 
-def once(settings: EngineSettings) -> str:
-    """One reading of every target as text: all that the engines counted since they started."""
-    return describe(read_once(settings))
-
-
 def read_once(settings: EngineSettings) -> tuple[Reading, ...]:
     """One reading of every target, counted from the start of the engines."""
 
@@ -161,7 +154,7 @@ async def _run(
     async with AsyncExitStack() as stack:
         delivery = await stack.enter_async_context(open_delivery(settings, kind="engine"))
         page = OwnPage(delivery)
-        port = _serve(settings, page, stack)
+        port = serve_page(page, settings.listen_host, settings.listen_port, stack)
         secure = any(target.page_url.startswith("https:") for target in settings.targets)
         client = await stack.enter_async_context(http_client(for_https=secure))
 
@@ -179,7 +172,7 @@ async def _run(
         tasks.append(asyncio.create_task(delivery.run()))
         if started is not None:
             started(port)
-        await _until(stop, tasks)
+        await until_stopped(stop, tasks)
 
 
 def _export(reading: Reading, memo: bytes | None, delivery: Delivery) -> Export:
@@ -218,40 +211,3 @@ async def _watch_target(
         await asyncio.to_thread(emit, reading, watch.memo)
         ticks = math.floor((clock() - next_s) / settings.interval_s) + 1
         next_s += ticks * settings.interval_s
-
-
-def _serve(settings: EngineSettings, page: OwnPage, stack: AsyncExitStack) -> int | None:
-    """Our own page on its port, until the stack closes."""
-    if settings.listen_port is None:
-        return None
-    registry = CollectorRegistry()
-    registry.register(page)
-    try:
-        server, thread = start_http_server(
-            settings.listen_port, addr=settings.listen_host, registry=registry
-        )
-    except OSError as error:
-        raise ConfigError(
-            f"the exporter's own page cannot listen there: {error.strerror}",
-            where=f"listen_port {settings.listen_host}:{settings.listen_port}",
-            remedy="Choose another port, 0 for a free one, or null for no page.",
-        ) from error
-    stack.callback(thread.join)
-    stack.callback(server.server_close)
-    stack.callback(server.shutdown)
-    return int(server.server_port)
-
-
-async def _until(stop: Event, tasks: list[asyncio.Task[None]]) -> None:
-    """Waits for `stop`, or for a task that ends: none of them should."""
-    try:
-        while not stop.is_set():
-            ended, _ = await asyncio.wait(
-                tasks, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED
-            )
-            for task in ended:
-                task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from contextlib import suppress
+import threading
 
 from exporters.delivery.settings import DeliverySettings
 from exporters.ladder.climb import Order, climb
@@ -26,8 +26,8 @@ async def _run(order: Order, delivery: DeliverySettings) -> Measurement:
         interrupted.set()
         loop.remove_signal_handler(number)  # the next one is not for us
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError, ValueError, RuntimeError):  # not in the main thread
+    if threading.current_thread() is threading.main_thread():  # no other may listen to signals
+        for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop, number)
     progress = Progress(order.plan)
     async with sending(order.target, delivery) as keep:

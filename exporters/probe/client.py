@@ -6,15 +6,13 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import h11
 
 from domain.request import Outcome
+from domain.retry_after import asked_s
 from exporters.probe.answer import Answer
 from exporters.probe.connection import Connection
 from exporters.probe.dialect import (
@@ -32,7 +30,7 @@ from exporters.probe.prompt import Prompt
 from exporters.probe.secret import secrets_of, without
 from exporters.probe.settings import ProbeTarget
 
-__all__ = ["exchange", "retry_after_s"]
+__all__ = ["exchange"]
 
 _SECOND_NS = 1e9
 _ERROR_BYTES = 64 * 1024
@@ -185,8 +183,8 @@ class _Attempt:
     async def _refused(self, status: int, headers: Mapping[str, str]) -> int:
         """An answer that is none: what the server says, in a bounded length."""
         connection, said = self.connection, bytearray()
-        self.known["retry_after_s"] = retry_after_s(
-            headers.get("retry-after", ""), datetime.now(UTC)
+        self.known["retry_after_s"] = asked_s(
+            headers.get("retry-after"), now_s=time.time(), most_s=_LONGEST_RETRY_S
         )
         at_ns, event = await connection.receive()
         while isinstance(event, h11.Data) and len(said) < _ERROR_BYTES:
@@ -232,19 +230,6 @@ class _Attempt:
         for name in ("url", "server", "finish_reason", "trouble"):
             self.known[name] = without(self._secrets, self.known.get(name, ""))
         return Exchange(**self.known)
-
-
-def retry_after_s(told: str, now: datetime) -> float | None:
-    """Seconds to wait, of a number or a date; None where neither, a day at most."""
-    told = told.strip()
-    wait_s: float | None = None
-    if told.isascii() and told.isdecimal() and len(told) < 12:
-        wait_s = float(told)
-    else:
-        with suppress(ValueError, TypeError, OverflowError):
-            at = parsedate_to_datetime(told)
-            wait_s = (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
-    return None if wait_s is None else min(max(wait_s, 0.0), _LONGEST_RETRY_S)
 
 
 async def _drain(connection: Connection) -> None:

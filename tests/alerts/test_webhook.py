@@ -3,7 +3,7 @@
 import pytest
 
 from alerts.settings import WebhookSettings
-from alerts.webhook import Fate, Webhook, retry_after_s
+from alerts.webhook import Fate, Webhook
 from tests.alerts.pager import Pager
 
 
@@ -94,24 +94,6 @@ def test_nobody_there_is_tried_again():
         url = pager.url
 
     assert send(url, allow_private=True).fate is Fate.RETRY
-
-
-@pytest.mark.parametrize(
-    ("header", "waits_s"),
-    [
-        (None, None),
-        ("2", 2),
-        ("0", 0),
-        ("-5", 0),
-        ("86400", 3600),
-        ("soon", None),
-        ("nan", None),
-        ("Sun, 01 Mar 2026 08:00:30 GMT", 30),
-        ("Sun, 01 Mar 2020 08:00:30 GMT", 0),
-    ],
-)
-def test_retry_after_is_seconds_or_a_date(header, waits_s):
-    assert retry_after_s(header, now_s=1_772_352_000) == waits_s
 
 
 @pytest.mark.parametrize("url", ["ftp://a/", "hooks.example", "http://", "file:///etc/passwd"])
