@@ -15,7 +15,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 from domain.errors import ConfigError
-from exporters.engine.run import _Watch, once, read_once, run
+from exporters.engine.describe import describe
+from exporters.engine.run import _Watch, read_once, run
 from exporters.engine.scrape import http_client
 from exporters.engine.settings import EngineSettings
 from tests.exporters.fake_engine import answering, serving
@@ -343,7 +344,7 @@ def test_one_reading_tells_all_since_the_engine_started():
     page = (RECORDED / "vllm" / "overload" / "98-after.prom").read_bytes()
     with serving(answering(page)) as engine:
         target = {"url": engine.url, "service": "chat", "replica": "r0"}
-        text = once(EngineSettings(targets=[target]))
+        text = describe(read_once(EngineSettings(targets=[target])))
 
     assert "replica=r0 service=chat: up" in text
     assert "n=144, mean 9.276 s, P50 9.935 s …" in text
@@ -355,8 +356,10 @@ def test_one_reading_of_an_engine_that_is_not_there_says_so():
         target = {"url": engine.url, "service": "chat", "replica": "r0"}
         settings = EngineSettings(targets=[target])
 
-        assert "r0 service=chat: not observed" in once(settings)
-        assert [reading.up for reading in read_once(settings)] == [False]
+        readings = read_once(settings)
+
+        assert "r0 service=chat: not observed" in describe(readings)
+        assert [reading.up for reading in readings] == [False]
 
 
 def once_of(*bodies, **changes):
@@ -367,7 +370,7 @@ def once_of(*bodies, **changes):
             {"url": engine.url, "service": "chat", "replica": f"r{number}", **changes}
             for number, engine in enumerate(engines)
         ]
-        return once(EngineSettings(targets=targets))
+        return describe(read_once(EngineSettings(targets=targets)))
 
 
 def test_one_reading_of_every_engine_names_it_and_what_it_cannot_tell():

@@ -2,8 +2,6 @@
 
 import asyncio
 import gzip
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -11,7 +9,6 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 
-from exporters.delivery import pusher
 from exporters.delivery.pusher import Pusher
 from exporters.engine.scrape import http_client
 from tests.exporters.delivery import outboxes
@@ -256,30 +253,6 @@ def test_retry_after_is_honoured_within_reason(header, expected_s, outbox):
 
     with serving(answering(b"", status=429, headers=[("retry-after", header)])) as collector:
         assert asyncio.run(try_once(collector)) == expected_s
-
-
-def test_retry_after_may_be_a_date():
-    later = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
-    earlier = format_datetime(datetime.now(UTC) - timedelta(seconds=60), usegmt=True)
-
-    assert 50 < pusher._seconds_of(later) <= 60
-    assert pusher._seconds_of(earlier) == 0
-    assert pusher._seconds_of("soon") is None
-    assert pusher._seconds_of("") is None
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
-        "Mon, 01 Jan 2027 00:00:00 +9999999999999999",
-        "-3",
-        "\x00",
-        "1.5",
-    ],
-)
-def test_a_retry_after_that_nobody_can_read_says_nothing(told):
-    assert pusher._seconds_of(told) is None
 
 
 def test_an_outage_before_it_is_not_held_against_an_export_that_meets_one_server_error(outbox):
