@@ -102,8 +102,7 @@ class Pusher:
 
         None when there was nothing to send.
         """
-        # why a thread: a slow disk must not hold up the scrapes
-        records = await asyncio.to_thread(self._outbox.take, _BATCH_BYTES)
+        records = await self._taken()
         if not records:
             return None
         try:
@@ -111,6 +110,16 @@ class Pusher:
             return await self._send([*takewhile(lambda each: each.traces is traces, records)])
         finally:  # also when cancelled: it may have arrived or not, a second copy does no harm
             self._outbox.release()
+
+    async def _taken(self) -> list[Record]:
+        # why a thread: a slow disk must not hold up the scrapes
+        taking = asyncio.create_task(asyncio.to_thread(self._outbox.take, _BATCH_BYTES))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            await taking  # why: nobody can cancel the thread, and what it takes is to be given back
+            self._outbox.release()
+            raise
 
     async def _send(self, records: list[Record]) -> float:
         """Seconds to wait. What was not settled is to be sent again.

@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import threading
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -287,6 +288,32 @@ def test_a_collector_that_never_answers_is_given_up_within_the_deadline(outbox):
     )
 
     assert len(box) == 1
+
+
+def test_what_is_being_taken_when_all_ends_still_waits(outbox):
+    box = outbox("a")
+    taking, go_on, take = threading.Event(), threading.Event(), box.take
+
+    def slowly(max_bytes):
+        taken = take(max_bytes)
+        taking.set()
+        go_on.wait(20)
+        return taken
+
+    async def ended_meanwhile():
+        box.take = slowly
+        async with http_client() as client:
+            pusher = Pusher(box, client, "http://127.0.0.1:9/v1/metrics", timeout_s=1.0)
+            sending = asyncio.create_task(pusher.send_some())
+            await asyncio.to_thread(taking.wait, 20)
+            sending.cancel()
+            go_on.set()
+            await asyncio.gather(sending, return_exceptions=True)
+
+    asyncio.run(ended_meanwhile())
+
+    assert len(box) == 1
+    assert len(take(1000)) == 1
 
 
 def test_rejected_points_are_counted(outbox):
