@@ -1,4 +1,4 @@
-"""Brings what the tests drive from outside Python: Chromium, gcc, nginx, Prometheus and promtool.
+"""Brings what the tests drive from outside Python: Chromium, gcc, nginx, openssl, Prometheus.
 
 As root on Debian it installs what is missing and says so; elsewhere it names what is missing and
 the tests that need it skip, saying why. With CI set, anything missing is an error.
@@ -13,6 +13,7 @@ TOOLS = {
     "chromium": ("chromium", "the pages in a real browser"),
     "gcc": ("gcc libc6-dev", "GPUs behind a stand-in for the driver's library"),
     "nginx": ("nginx-light", "a probe through a proxy that buffers"),
+    "openssl": ("openssl", "a probe through TLS, with a certificate of the test's own"),
     "prometheus": ("prometheus", "a real Prometheus that writes to us"),
     "promtool": ("prometheus", "Prometheus's own check of our /metrics"),
 }
