@@ -12,8 +12,9 @@ from alerts.definition import Definition
 from alerts.evaluate import Reason, Verdict
 from alerts.history import Spending
 from alerts.state import Timers
+from domain.indicator import Indicator, LatencyIndicator
 from domain.labels import labels_of
-from domain.objective import Indicator, Objective, Severity, burn_rules
+from domain.objective import Objective, Severity, burn_rules
 from domain.request import Stage
 from domain.slice import Tally
 
@@ -61,7 +62,7 @@ def definition_from(text: str) -> Definition:
     return Definition(
         objective=Objective(
             name=said["name"],
-            indicator=Indicator(
+            indicator=LatencyIndicator(
                 metric=said["metric"],
                 threshold_s=Fraction(said["threshold_s"]),
                 where=labels_of(said["where"]),

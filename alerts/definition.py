@@ -19,7 +19,8 @@ import yaml
 from alerts import phrase
 from alerts.state import AT_ONCE, Timers
 from domain.errors import ConfigError
-from domain.objective import BurnRule, Indicator, Objective, Severity, burn_rules
+from domain.indicator import LatencyIndicator
+from domain.objective import BurnRule, Objective, Severity, burn_rules
 
 __all__ = ["Definition", "define", "gather", "load", "slug"]
 
@@ -199,7 +200,7 @@ class _Reader:
             self._refuse(keys["name"], f"{name!r} is no name", "Use letters and digits.")
         objective = Objective(
             name=name,
-            indicator=Indicator(
+            indicator=LatencyIndicator(
                 metric=parts.metric, threshold_s=parts.threshold_s, where=parts.where
             ),
             target=parts.target,

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from collector.query import EndpointSeries, Freshness, Numbers, Selection, Series, Stages, Window
 from domain.condition import Condition, ConditionKind
+from domain.indicator import Indicator
 from domain.labels import Labels
-from domain.objective import Indicator
 from domain.request import Request
 from domain.slice import MINUTE_S, Slice
 

@@ -27,8 +27,8 @@ from dashboard.content import Content
 from dashboard.url import View
 from dashboard.viewer import Viewer
 from domain.distribution import Distribution, exact
+from domain.indicator import Indicator
 from domain.labels import labels_of, value_of
-from domain.objective import Indicator
 from domain.request import Stage
 from domain.slice import Slice
 

@@ -23,8 +23,8 @@ from collector.reader import StoreReader
 from collector.schema import TIERS_S
 from collector.store import open_store
 from domain.grid import CELLS, cells_of
+from domain.indicator import LatencyIndicator
 from domain.metric import METRICS
-from domain.objective import Indicator
 
 __all__ = ["main"]
 
@@ -95,7 +95,7 @@ def _tick(reader: StoreReader) -> None:
     window = Window(since_s=until_s - 60, until_s=until_s)
     for number in range(_SERIES):
         where = (("replica", f"r{number}"),)
-        indicator = Indicator(metric="ttft", threshold_s=Fraction(3, 2), where=where)
+        indicator = LatencyIndicator(metric="ttft", threshold_s=Fraction(3, 2), where=where)
         (found,) = reader.slices(indicator, window)
         assert found.total
 

@@ -17,8 +17,8 @@ from typing import Protocol
 from domain.condition import Condition, ConditionKind
 from domain.distribution import Distribution
 from domain.endpoint import EndpointKey, PointState
+from domain.indicator import Indicator
 from domain.labels import Labels
-from domain.objective import Indicator
 from domain.request import Request, Stage
 from domain.slice import Slice
 

@@ -38,9 +38,9 @@ from collector.store import Store
 from collector.tile_rows import Gathered, gather, plan
 from domain.condition import Condition, ConditionKind
 from domain.errors import InputError
+from domain.indicator import Indicator
 from domain.labels import Labels, value_of
 from domain.metric import COUNTERS, GAUGES, LATENCIES
-from domain.objective import Indicator
 from domain.request import Request
 from domain.slice import Slice
 

@@ -22,7 +22,7 @@ from collector.query import Selection, Window
 from collector.snapshot import Snapshot
 from collector.tile_rows import plan, rows
 from domain.grid import EDGES_S, OVER, cells_of
-from domain.objective import Indicator
+from domain.indicator import LatencyIndicator
 from domain.slice import MINUTE_S, Slice
 
 __all__ = ["minutes"]
@@ -66,7 +66,7 @@ class _Minute:
 
 
 def minutes(
-    snapshot: Snapshot, values: MinuteValues, indicator: Indicator, window: Window
+    snapshot: Snapshot, values: MinuteValues, indicator: LatencyIndicator, window: Window
 ) -> list[Slice]:
     """One slice per whole minute of the window."""
     first_s = -(-window.since_s // MINUTE_S) * MINUTE_S
@@ -110,7 +110,7 @@ def _cut(threshold_s: float) -> _Cut:
 
 
 def _counted(
-    snapshot: Snapshot, indicator: Indicator, window: Window, cut: _Cut
+    snapshot: Snapshot, indicator: LatencyIndicator, window: Window, cut: _Cut
 ) -> dict[int, _Minute]:
     """What the tiles say of each minute that has anything."""
     asked = plan(
@@ -153,7 +153,7 @@ def _split(side: bytes, cut: _Cut) -> tuple[int, int]:
 def _settle(
     snapshot: Snapshot,
     values: MinuteValues,
-    indicator: Indicator,
+    indicator: LatencyIndicator,
     cut: _Cut,
     counted: Mapping[int, _Minute],
 ) -> None:
@@ -175,7 +175,7 @@ def _in_cell(value_s: NDArray[np.float64], cell: int | None) -> NDArray[np.bool_
     return np.equal(cells_of(value_s), cell)
 
 
-def _excluded(snapshot: Snapshot, indicator: Indicator, window: Window) -> dict[int, int]:
+def _excluded(snapshot: Snapshot, indicator: LatencyIndicator, window: Window) -> dict[int, int]:
     """Requests that were given up or wrong in themselves, by minute."""
     found: dict[int, int] = {}
     for metric in _EXCLUDED:

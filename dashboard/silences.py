@@ -13,7 +13,8 @@ from dashboard.figures import Mark
 from dashboard.measure import step_s
 from dashboard.minutes import stretches
 from dashboard.viewer import Viewer
-from domain.objective import DAY_S, Indicator
+from domain.indicator import LatencyIndicator
+from domain.objective import DAY_S
 from domain.slice import MINUTE_S, SliceState
 
 __all__ = ["silences"]
@@ -34,7 +35,7 @@ def silences(reader: Reader, selection: Selection, viewer: Viewer) -> list[Mark]
         return []
     settled = Window(since_s=since_s, until_s=until_s)
     if until_s - since_s <= DAY_S:
-        indicator = Indicator(metric="ttft", threshold_s=Fraction(1), where=selection.where)
+        indicator = LatencyIndicator(metric="ttft", threshold_s=Fraction(1), where=selection.where)
         found = stretches(reader.slices(indicator, settled))
     else:
         found = _by_step(reader, Selection(window=settled, where=selection.where))

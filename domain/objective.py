@@ -11,11 +11,11 @@ from enum import StrEnum
 from fractions import Fraction
 
 from domain.errors import ConfigError
-from domain.labels import Labels
-from domain.metric import LATENCIES
-from domain.slice import Tally
+from domain.indicator import Indicator
+from domain.period import Calendar
+from domain.slice import SlicePolicy, Tally
 
-__all__ = ["DAY_S", "BurnRule", "Indicator", "Objective", "Severity", "burn_rules", "burns"]
+__all__ = ["DAY_S", "BurnRule", "Objective", "Severity", "burn_rules", "burns"]
 
 HOUR_S = 3600
 DAY_S = 86_400
@@ -26,29 +26,6 @@ class Severity(StrEnum):
 
     PAGE = "page"
     TICKET = "ticket"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Indicator:
-    """What is counted: requests whose `metric` is at most `threshold_s`, of those that match."""
-
-    metric: str
-    threshold_s: Fraction
-    where: Labels = ()
-
-    def __post_init__(self) -> None:
-        if self.metric not in LATENCIES:
-            raise ConfigError(
-                f"{self.metric!r} is no latency",
-                where="objective",
-                remedy=f"Use one of {', '.join(LATENCIES)}.",
-            )
-        if not self.threshold_s > 0:
-            raise ConfigError(
-                f"nothing is faster than {float(self.threshold_s):g} s",
-                where="objective",
-                remedy="Use a threshold above 0, such as 1.5s.",
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +41,11 @@ class BurnRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """A promise, its name, and how few requests a page may rest on."""
+    """A promise, its name, and how few requests a page may rest on.
+
+    `slices`: minutes are promised, each good or bad as a whole, and not requests. `calendar`: the
+    budget begins anew with each month or the like; `period_s` is then its usual length, for rules.
+    """
 
     name: str
     indicator: Indicator
@@ -72,6 +53,8 @@ class Objective:
     period_s: int = 30 * DAY_S
     min_events: int = 10
     runbook: str = ""
+    slices: SlicePolicy | None = None
+    calendar: Calendar | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.target < 1:
@@ -91,6 +74,10 @@ class Objective:
     def budget(self) -> Fraction:
         """The share of requests that may be bad."""
         return 1 - self.target
+
+    def period_begin_s(self, at_s: int) -> int:
+        """When the period began whose budget an instant spends."""
+        return at_s - self.period_s if self.calendar is None else self.calendar.begin_s(at_s)
 
 
 _TABLE = (

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
-__all__ = ["MINUTE_S", "Slice", "SliceState", "Tally", "tally"]
+__all__ = [
+    "MINUTE_S",
+    "EmptySlice",
+    "Slice",
+    "SlicePolicy",
+    "SliceState",
+    "Tally",
+    "as_whole",
+    "tally",
+]
 
 MINUTE_S = 60
 
@@ -87,4 +97,43 @@ def tally(slices: Iterable[Slice]) -> Tally:
         total=total,
         minutes=minutes,
         observed_minutes=observed,
+    )
+
+
+class EmptySlice(StrEnum):
+    """What a minute counts as in which nobody asked."""
+
+    GOOD = "good"
+    BAD = "bad"
+    EXCLUDED = "excluded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlicePolicy:
+    """A slice is good when at least `target` of its requests were; an empty one is as `empty` says."""
+
+    target: Fraction
+    empty: EmptySlice = EmptySlice.EXCLUDED
+
+
+def as_whole(each: Slice, policy: SlicePolicy) -> Slice:
+    """The slice counted as one: good, bad, or possibly either where its source is coarse."""
+    if not each.observed:
+        return each
+    if not each.total:
+        counted = policy.empty is not EmptySlice.EXCLUDED
+        good = int(policy.empty is EmptySlice.GOOD)
+        return Slice(
+            minute_at_s=each.minute_at_s,
+            good_low=good,
+            good_high=good,
+            total=int(counted),
+            excluded=each.excluded,
+        )
+    return Slice(
+        minute_at_s=each.minute_at_s,
+        good_low=int(each.good_low >= policy.target * each.total),
+        good_high=int(each.good_high >= policy.target * each.total),
+        total=1,
+        excluded=each.excluded,
     )

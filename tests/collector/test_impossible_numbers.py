@@ -8,8 +8,8 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from collector.histograms import MOST_VALUES
 from collector.query import Selection, Window
 from collector.reader import StoreReader
+from domain.indicator import LatencyIndicator
 from domain.metric import METRICS
-from domain.objective import Indicator
 from tests.collector.storing import (
     DELTA,
     NOW_S,
@@ -22,7 +22,7 @@ from tests.collector.storing import (
     writing,
 )
 
-SLOW = Indicator(metric="ttft", threshold_s=Fraction(1))
+SLOW = LatencyIndicator(metric="ttft", threshold_s=Fraction(1))
 MINUTE_AT_S = (int(NOW_S) - 600) // 60 * 60
 WINDOW = Window(since_s=MINUTE_AT_S, until_s=MINUTE_AT_S + 60)
 START_S = MINUTE_AT_S + 1

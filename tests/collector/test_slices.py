@@ -16,8 +16,8 @@ from collector.importing import import_files
 from collector.query import Window
 from collector.reader import StoreReader
 from collector.store import file_of
+from domain.indicator import LatencyIndicator
 from domain.labels import labels_of
-from domain.objective import Indicator
 from domain.slice import SliceState, tally
 from tests.collector.storing import (
     NOW_S,
@@ -45,7 +45,7 @@ THRESHOLDS = ("0.05", "0.1", "0.5", "1", "1.5", "2.5", "10.629435", "11", "15", 
 
 
 def promise(threshold, metric="ttft", **where):
-    return Indicator(metric=metric, threshold_s=Fraction(threshold), where=labels_of(where))
+    return LatencyIndicator(metric=metric, threshold_s=Fraction(threshold), where=labels_of(where))
 
 
 @pytest.fixture

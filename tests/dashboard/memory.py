@@ -23,8 +23,9 @@ from collector.query import (
 from domain.buckets import from_buckets, layout
 from domain.condition import Condition, ConditionKind
 from domain.distribution import EMPTY, add_all, exact
+from domain.indicator import Indicator
 from domain.labels import matches, project, value_of
-from domain.objective import Indicator, Objective
+from domain.objective import Objective
 from domain.request import Stage
 from domain.slice import Slice, SliceState, tally
 

@@ -9,8 +9,9 @@ from dash import html
 from collector.query import Replica
 from dashboard import fleet
 from dashboard.url import View
+from domain.indicator import LatencyIndicator
 from domain.labels import labels_of
-from domain.objective import Indicator, Objective
+from domain.objective import Objective
 from tests.dashboard.reading import attributes, find_all, text
 from tests.dashboard.worlds import HOSTILE
 
@@ -195,7 +196,7 @@ def test_every_cell_names_its_column_for_a_narrow_screen(shown):
 
 def promise(name, message):
     where = labels_of({"service": "chat"})
-    indicator = Indicator(metric="ttft", threshold_s=Fraction(3, 2), where=where)
+    indicator = LatencyIndicator(metric="ttft", threshold_s=Fraction(3, 2), where=where)
     return Objective(name=name, indicator=indicator, target=Fraction(99, 100)), message
 
 

@@ -5,8 +5,9 @@ from fractions import Fraction
 import numpy as np
 
 from collector.query import Replica
+from domain.indicator import LatencyIndicator
 from domain.labels import labels_of
-from domain.objective import Indicator, Objective
+from domain.objective import Objective
 from tests.dashboard.memory import Gauge, Stream, World
 
 HOSTILE = (
@@ -26,7 +27,7 @@ TICKET = (
 
 def objective(name, metric, threshold, service, target="0.99"):
     where = labels_of({"service": service})
-    indicator = Indicator(metric=metric, threshold_s=Fraction(threshold), where=where)
+    indicator = LatencyIndicator(metric=metric, threshold_s=Fraction(threshold), where=where)
     return Objective(name=name, indicator=indicator, target=Fraction(target))
 
 

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.errors import ConfigError
-from domain.objective import DAY_S, BurnRule, Indicator, Objective, Severity, burn_rules, burns
+from domain.indicator import LatencyIndicator
+from domain.objective import DAY_S, BurnRule, Objective, Severity, burn_rules, burns
 from domain.slice import Tally
 
 
 def objective(target="0.99", **told):
-    indicator = Indicator(metric="ttft", threshold_s=Fraction("1.5"))
+    indicator = LatencyIndicator(metric="ttft", threshold_s=Fraction("1.5"))
     return Objective(name="chat-ttft", indicator=indicator, target=Fraction(target), **told)
 
 
@@ -170,10 +171,10 @@ def test_a_negative_number_of_events_is_refused():
 
 def test_a_metric_that_is_no_latency_is_refused_and_the_latencies_named():
     with pytest.raises(ConfigError, match=r"'requests_running' is no latency.*ttft, tpot"):
-        Indicator(metric="requests_running", threshold_s=Fraction(1))
+        LatencyIndicator(metric="requests_running", threshold_s=Fraction(1))
 
 
 @pytest.mark.parametrize("threshold_s", [0, -1])
 def test_a_threshold_of_nothing_is_refused(threshold_s):
     with pytest.raises(ConfigError, match="nothing is faster"):
-        Indicator(metric="ttft", threshold_s=Fraction(threshold_s))
+        LatencyIndicator(metric="ttft", threshold_s=Fraction(threshold_s))
