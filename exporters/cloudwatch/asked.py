@@ -24,6 +24,7 @@ class Asked:
     service: str
     statistics: tuple[tuple[str, str], ...]
     query_account: str | None = None  # named in the query, where the credentials are another's
+    gpus: int | None = None  # of one instance, where the configuration says so
 
     @property
     def endpoint(self) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -60,6 +61,7 @@ def asked_of(
             service=endpoint.service or endpoint.dimensions[metric.family.named_by],
             statistics=_statistics(metric, thresholds.get(metric.ours)),
             query_account=scope.account if scope.linked else None,
+            gpus=endpoint.gpus,
         )
         for metric in of_kind(endpoint.kind)
         if set(metric.family.dimensions) == set(endpoint.dimensions)

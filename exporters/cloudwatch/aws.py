@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -12,7 +13,10 @@ from exporters.cloudwatch.failure import CallError, ThrottledError
 from exporters.cloudwatch.settings import ScopeSettings
 from exporters.cloudwatch.source import Listed
 
-__all__ = ["AwsSource", "session_of"]
+__all__ = ["OLDEST", "AwsSource", "check_version", "session_of"]
+
+OLDEST = (1, 42, 7)
+"""The first botocore that speaks JSON to CloudWatch; before, it was Query/XML, which we never met."""
 
 _THROTTLING = frozenset(
     (
@@ -75,14 +79,27 @@ def _assumed(session: Any, scope: ScopeSettings) -> dict[str, str]:
 def _imported() -> tuple[Any, Any, Any]:
     try:
         import boto3  # type: ignore[import-untyped] # noqa: PLC0415 - heavy, untyped
-        from botocore import credentials, session  # type: ignore[import-untyped] # noqa: PLC0415 - heavy, untyped
+        import botocore  # type: ignore[import-untyped] # noqa: PLC0415 - heavy, untyped
+        from botocore import credentials, session  # noqa: PLC0415 - heavy
     except ImportError as error:
         raise ConfigError(
             "boto3 is not installed",
             where="exporters.cloudwatch",
-            remedy="Install the extra: pip install 'stagewatch[aws]'.",
+            remedy="Run: pip install 'stagewatch[aws]'.",
         ) from error
+    check_version(botocore.__version__)
     return boto3, session, credentials
+
+
+def check_version(installed: str) -> None:
+    """`ConfigError` where botocore is too old."""
+    numbers = tuple(int(part) for part in re.findall(r"\d+", installed)[:3])
+    if numbers < OLDEST:
+        raise ConfigError(
+            f"botocore {installed} is too old; {'.'.join(map(str, OLDEST))} is the oldest that works",
+            where="exporters.cloudwatch",
+            remedy="Run: pip install --upgrade 'stagewatch[aws]'.",
+        )
 
 
 class AwsSource:
@@ -91,7 +108,9 @@ class AwsSource:
     def __init__(self, scope: ScopeSettings, *, session: Any = None) -> None:
         self._scope = scope
         self.session = session or session_of(scope)
+        _leave_instants(self.session)
         self._clients: dict[str, Any] = {}
+        self._instances: dict[str, dict[str, str]] = {}  # by name of the configuration
 
     def metric_data(
         self, queries: Sequence[Mapping[str, Any]], since_s: int, until_s: int, token: str | None
@@ -157,6 +176,24 @@ class AwsSource:
             for each in _part(told, "InferenceComponents")
         ], told.get("NextToken")
 
+    def instance_types(self, endpoint: str) -> dict[str, str]:
+        told = self._call(
+            "sagemaker", lambda client: client.describe_endpoint(EndpointName=endpoint)
+        )
+        config = _told(told, "EndpointConfigName")
+        if config not in self._instances:  # why: it can be replaced, and never changes
+            told = self._call(
+                "sagemaker",
+                lambda client: client.describe_endpoint_config(EndpointConfigName=config),
+            )
+            variants = _part(told, "ProductionVariants")
+            self._instances[config] = {
+                each["VariantName"]: each["InstanceType"]
+                for each in variants
+                if "InstanceType" in each
+            }
+        return self._instances[config]
+
     def close(self) -> None:
         for client in self._clients.values():
             client.close()
@@ -177,7 +214,8 @@ class AwsSource:
         ) as error:
             raise CallError("unreachable", str(error), retryable=True) from error
         except boto.BotoCoreError as error:  # no credentials, a role that cannot be assumed, …
-            raise CallError("credentials", str(error)) from error
+            way_out = "Give the process a role, a profile or a web identity that may read."
+            raise CallError("credentials", f"{error}. {way_out}") from error
 
     def _translated(self, response: Mapping[str, Any], said: str) -> CallError:
         code = str(response.get("Error", {}).get("Code", ""))
@@ -208,11 +246,26 @@ class AwsSource:
         return self._clients[service]
 
 
+def _leave_instants(session: Any) -> None:
+    """Epoch seconds stay numbers: a third of the time was spent on making them dates of a zone."""
+    from botocore.utils import parse_timestamp  # type: ignore[import-untyped] # noqa: PLC0415 - heavy, untyped
+
+    def instant(value: object) -> Any:
+        return value if isinstance(value, int | float) else parse_timestamp(value)
+
+    factory = session._session.get_component("response_parser_factory")  # noqa: SLF001 - boto3 has no other way to it
+    factory.set_parser_defaults(timestamp_parser=instant)
+
+
 def _part(told: Mapping[str, Any], name: str) -> list[Any]:
+    return list(_told(told, name))
+
+
+def _told(told: Mapping[str, Any], name: str) -> Any:
     """What an answer is about. botocore makes an empty answer of JSON that was cut off."""
     if name not in told:
         raise CallError("garbage", f"an answer without {name}", retryable=True)
-    return list(told[name])
+    return told[name]
 
 
 def _pairs(dimensions: Sequence[Mapping[str, str]]) -> tuple[tuple[str, str], ...]:

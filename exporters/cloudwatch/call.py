@@ -1,4 +1,4 @@
-"""Calls to AWS: one bucket per API, full-jitter back-off, and a breaker for an account that only fails."""
+"""Calls to AWS: one bucket per API, full-jitter back-off, and a breaker for one that only fails."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class Caller:
     jitter: Callable[[float, float], float] = random.uniform
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)  # (API, outcome)
     _buckets: dict[str, TokenBucket] = field(default_factory=dict)
-    _failed: int = 0
-    _open_until_s: float = 0.0
+    _failed: Counter[str] = field(default_factory=Counter)
+    _open_until_s: dict[str, float] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def call(self, api: str, send: Callable[[], _T]) -> _T:
         """The answer, or the last failure once trying again is hopeless."""
-        if self.clock() < self._open_until_s:
+        if self.clock() < self._open_until_s.get(api, 0.0):
             self._count(api, "not_tried")
-            raise CallError("resting", "this account only failed; it is left alone for a while")
+            raise CallError("resting", "only failed here; it is left alone for a while")
         for attempt in range(_ATTEMPTS):
             self.sleep(self._bucket(api).wait_s())
             try:
@@ -71,12 +71,13 @@ class Caller:
                     api, "throttled" if isinstance(failure, ThrottledError) else failure.reason
                 )
                 if not failure.retryable or attempt == _ATTEMPTS - 1:
-                    self._gave_up()
+                    if failure.reason != "refused":  # why: that was about this question only
+                        self._gave_up(api)
                     raise
                 self.sleep(self.jitter(0.0, min(_LONGEST_S, _FIRST_S * 2**attempt)))
             else:
                 self._count(api, "ok")
-                self._failed = 0
+                self._failed[api] = 0
                 return answer
         raise AssertionError("the last attempt answers or raises")
 
@@ -88,8 +89,9 @@ class Caller:
         with self._lock:
             self.counts[api, outcome] += 1
 
-    def _gave_up(self) -> None:
-        self._failed += 1
-        if self._failed >= _BREAKS_AFTER:
-            rest_s = min(_BREAK_S * 2 ** (self._failed - _BREAKS_AFTER), _LONGEST_BREAK_S)
-            self._open_until_s = self.clock() + rest_s
+    def _gave_up(self, api: str) -> None:
+        """Each API by itself: who may not list metrics may still read them."""
+        self._failed[api] += 1
+        if self._failed[api] >= _BREAKS_AFTER:
+            rest_s = min(_BREAK_S * 2 ** (self._failed[api] - _BREAKS_AFTER), _LONGEST_BREAK_S)
+            self._open_until_s[api] = self.clock() + rest_s

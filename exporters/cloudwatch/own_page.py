@@ -9,6 +9,8 @@ from threading import Lock
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from domain.endpoint_metric import Tier
+from exporters.cloudwatch.plan import Budget
 from exporters.cloudwatch.poller import Poll, Poller
 from exporters.delivery.delivery import Delivery
 
@@ -70,7 +72,13 @@ _HELP = {
         "Calls given up; the next window covers what they would have read.",
     ),
     "refused_values": ("counter", "Values of an answer that cannot be, by reason."),
-    "spent_usd": ("gauge", "Spent on GetMetricData today (UTC)."),
+    "spent_usd": ("gauge", "Spent on GetMetricData today (UTC), before a restart too."),
+    "spent_assumed_usd": (
+        "gauge",
+        "What of it is not remembered, and counted as if all had been asked since midnight.",
+    ),
+    "budget_usd": ("gauge", "What may be spent on GetMetricData a day."),
+    "budget_stops": ("gauge", "1: this tier is not asked for, to keep the day's budget."),
     "series": ("gauge", "Series of the last round by what CloudWatch said of them."),
     "settle_lag_seconds": ("gauge", "A younger point may still change."),
     "settled_age_seconds": ("gauge", "Age of the newest settled period of a service."),
@@ -87,7 +95,7 @@ def _families(
         told["billed_metrics_requested"].append((place, counts["billed_metrics"]))
         told["skipped_series"].append((place, counts["skipped_series"]))
         told["failed_calls"].append((place, counts["failed_calls"]))
-        told["spent_usd"].append((place, each.budget.spent_usd(now_s)))
+        _budget(told, place, each.budget, now_s)
         for (api, outcome), n in sorted(each.caller.counts.copy().items()):
             told["calls"].append(({**place, "api": api, "outcome": outcome}, n))
         for name, n in sorted(counts.items()):
@@ -102,6 +110,22 @@ def _families(
         for service, settled_s in sorted(_newest_settled(each).items()):
             told["settled_age_seconds"].append(({**place, "service": service}, now_s - settled_s))
     return told
+
+
+def _budget(
+    told: dict[str, list[tuple[dict[str, str], float]]],
+    place: dict[str, str],
+    budget: Budget,
+    now_s: float,
+) -> None:
+    told["spent_usd"].append((place, budget.spent_usd(now_s)))
+    told["spent_assumed_usd"].append((place, budget.assumed_usd))
+    if budget.usd_per_day is None:
+        return
+    told["budget_usd"].append((place, budget.usd_per_day))
+    for tier in Tier:
+        stops = float(tier in budget.stopped)
+        told["budget_stops"].append(({**place, "tier": tier.value}, stops))
 
 
 def _newest_settled(poller: Poller) -> dict[str, int]:

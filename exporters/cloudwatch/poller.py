@@ -10,6 +10,7 @@ from typing import Any
 
 from domain.endpoint import EndpointPoint
 from domain.endpoint_metric import Meaning
+from exporters.cloudwatch.accelerators import counted
 from exporters.cloudwatch.answer import merge, of_series
 from exporters.cloudwatch.asked import PERIOD_S, Asked
 from exporters.cloudwatch.call import Caller
@@ -22,6 +23,7 @@ from exporters.cloudwatch.schedule import Schedule
 from exporters.cloudwatch.settings import CloudWatchSettings, ScopeSettings
 from exporters.cloudwatch.settling import SettleLag
 from exporters.cloudwatch.source import Listed, MetricSource
+from exporters.cloudwatch.spending import Spending
 from exporters.cloudwatch.window import ReadWindow, read_window
 
 __all__ = ["Poll", "Poller"]
@@ -50,18 +52,23 @@ class Poller:
         scope: ScopeSettings,
         source: MetricSource,
         caller: Caller,
+        spending: Spending | None = None,
+        *,
+        logs: bool = True,
     ) -> None:
         self.scope = scope
         self.caller = caller
-        self.budget = Budget(scope.budget_usd_per_day)
+        self.budget = Budget(scope.budget_usd_per_day, spending)
         self.ledger = Ledger(SettleLag(settings.settle_lag_s))
         self.counts: Counter[str] = Counter()
         self.statuses: dict[str, int] = {}
         self._settings = settings
+        self._logs = logs
         self._source = source
         self._schedule = Schedule()
         self._found = Discovered()
         self._discovered_at_s: float | None = None
+        self._noted: set[str] = set()
         self._said: frozenset[str] = frozenset()
         self.asked: Sequence[Asked] = wanted(scope, settings.thresholds_s, self._found)
 
@@ -91,14 +98,16 @@ class Poller:
         pages: list[Mapping[str, Any]] = []
         units = sum(each.billed_units for each in batch)
         done.calls += 1
+        self.budget.spend(units, now_s)
         try:
             for page in self._pages(batch, window):
                 pages.append(page)  # noqa: PERF402 - what came before a failure is kept
         except CallError as failure:
             self.counts["failed_calls"] += 1
             self._say(done, f"GetMetricData: {failure.problem}", failed=True)
-        if pages:
-            self.budget.spend(units, now_s)
+        if not pages:
+            self.budget.spend(-units, now_s)
+        else:
             self.counts["billed_metrics"] += units
             done.pages += len(pages)
         results, said = merge(pages)
@@ -170,10 +179,21 @@ class Poller:
             ("sagemaker", "ListEndpoints", self._source.endpoints),
             ("sagemaker_component", "ListInferenceComponents", self._source.components),
         ):
-            if kind in self.scope.discover:
+            # why not of linked accounts: these lists are of the account whose credentials they are
+            if kind in self.scope.discover and not self.scope.linked:
                 self._list(done, api, page, lambda every, kind=kind: found.named(kind, every))  # type: ignore[misc]
         self._found = self._found.with_(found) if done.failures else found
         self.asked = wanted(self.scope, self._settings.thresholds_s, self._found)
+        types_of = None if self.scope.linked else self._instance_types
+        points, notes = counted(self.asked, types_of, now_s)
+        done.points += points
+        for note in notes:
+            if note not in self._noted:
+                self._noted.add(note)
+                self._say(done, note)
+
+    def _instance_types(self, endpoint: str) -> dict[str, str]:
+        return self.caller.call("DescribeEndpoint", lambda: self._source.instance_types(endpoint))
 
     def _take_listed(self, found: Discovered) -> Callable[[list[Listed]], None]:
         return lambda every: found.listed(every, self.scope.account)
@@ -197,6 +217,9 @@ class Poller:
                 return
 
     def _say(self, done: Poll, text: str, *, failed: bool = False) -> None:
-        (done.failures if failed else done.notes).append(text)
-        if text not in self._said:  # why: what stays wrong is logged once
+        told = done.failures if failed else done.notes
+        if (
+            self._logs and text not in self._said and text not in told
+        ):  # why: what stays wrong is logged once
             _LOG.warning("%s %s: %s", self.scope.account, self.scope.region, text)
+        told.append(text)

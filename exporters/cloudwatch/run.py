@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -18,6 +19,7 @@ from exporters.cloudwatch.own_page import OwnPage
 from exporters.cloudwatch.poller import Poll, Poller
 from exporters.cloudwatch.promql import PrometheusPoller, PrometheusSource
 from exporters.cloudwatch.settings import CloudWatchSettings, ScopeSettings
+from exporters.cloudwatch.spending import Spending
 from exporters.delivery.delivery import open_delivery
 from exporters.sidecar import serve_page, until_stopped
 
@@ -72,7 +74,7 @@ def poll_once(settings: CloudWatchSettings) -> tuple[tuple[ScopeSettings, Poll],
     done = []
     short = settings.model_copy(update={"backfill_s": settings.reread_s})
     for scope in settings.scopes:
-        watch = _watch(short, scope, time.sleep)
+        watch = _watch(short, scope, time.sleep, once=True)
         try:
             done.append((scope, watch.poll(time.time())))
         finally:
@@ -83,7 +85,7 @@ def poll_once(settings: CloudWatchSettings) -> tuple[tuple[ScopeSettings, Poll],
 async def _run(
     settings: CloudWatchSettings, stop: Event, started: Callable[[int | None], None] | None
 ) -> None:
-    watches = [_watch(settings, scope, stop.wait) for scope in settings.scopes]
+    watches = [_watch(settings, scope, stop.wait, once=False) for scope in settings.scopes]
     pollers = [watch.poller for watch in watches]
     async with AsyncExitStack() as stack:
         delivery = await stack.enter_async_context(open_delivery(settings, kind="cloudwatch"))
@@ -103,7 +105,11 @@ async def _run(
 
 
 def _watch(
-    settings: CloudWatchSettings, scope: ScopeSettings, sleep: Callable[[float], object]
+    settings: CloudWatchSettings,
+    scope: ScopeSettings,
+    sleep: Callable[[float], object],
+    *,
+    once: bool,
 ) -> _Watch:
     source = AwsSource(scope)
     caller = Caller(settings.calls_per_s, sleep=sleep)
@@ -116,7 +122,18 @@ def _watch(
             reread_s=settings.reread_s,
             lag_s=settings.settle_lag_s,
         )
-    return _Watch(scope, Poller(settings, scope, source, caller), source, promql)
+    # why: without a budget one reading leaves nothing behind
+    remembers = not once or scope.budget_usd_per_day is not None
+    spending = Spending(_spending_file(settings, scope) if remembers else None)
+    poller = Poller(settings, scope, source, caller, spending, logs=not once)
+    return _Watch(scope, poller, source, promql)
+
+
+def _spending_file(settings: CloudWatchSettings, scope: ScopeSettings) -> Path | None:
+    """Beside the spool; without one nothing is remembered."""
+    if settings.spool_dir is None:
+        return None
+    return settings.spool_dir / "cloudwatch-spending" / f"{scope.account}-{scope.region}.json"
 
 
 def _loop(watch: _Watch, emit: Callable[[_Watch, Poll], None], stop: Event) -> None:

@@ -55,6 +55,10 @@ class EndpointSettings(BaseModel):
     thresholds_s: Mapping[str, _Seconds] = Field(
         default={}, description="Good requests are counted up to these (s), instead of the general."
     )
+    gpus: Annotated[int, Field(ge=1, le=1024)] | None = Field(
+        default=None,
+        description="GPUs of one instance of a `sagemaker` endpoint; by its instance type when absent.",
+    )
 
     @model_validator(mode="after")
     def _dimensions_of_its_kind(self) -> Self:

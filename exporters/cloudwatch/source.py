@@ -39,3 +39,7 @@ class MetricSource(Protocol):
     def components(self, token: str | None) -> tuple[list[dict[str, str]], str | None]:
         """One page of SageMaker's inference components: their dimensions."""
         ...
+
+    def instance_types(self, endpoint: str) -> dict[str, str]:
+        """Of each variant of one of SageMaker's endpoints; those that have instances."""
+        ...

@@ -30,6 +30,7 @@ class Account:
     fail_page: int | None = None  # calls for the page after this many data points are throttled
     messages: list = field(default_factory=list)  # of the next GetMetricData answers
     endpoints: dict = field(default_factory=dict)  # name to the answer of DescribeEndpoint
+    configurations: dict = field(default_factory=dict)  # the same of DescribeEndpointConfig
     components: list = field(default_factory=list)
     prometheus: dict = field(default_factory=dict)  # query to (status, answer)
     calls: list = field(default_factory=list)  # (operation, request body, outcome)

@@ -5,6 +5,7 @@ from tests.fake_cloudwatch.account import AwsError
 __all__ = [
     "add_component",
     "add_endpoint",
+    "describe_configuration",
     "describe_endpoint",
     "list_components",
     "list_endpoints",
@@ -15,8 +16,23 @@ _PAGE = 10
 
 
 def add_endpoint(
-    account, name, *, variants=("AllTraffic",), status="InService", at_s=1_780_000_000
+    account,
+    name,
+    *,
+    variants=("AllTraffic",),
+    status="InService",
+    at_s=1_780_000_000,
+    instance="ml.g5.12xlarge",
 ):
+    account.configurations[f"{name}-config"] = {
+        "EndpointConfigName": f"{name}-config",
+        "EndpointConfigArn": f"{_ARN}:endpoint-config/{name.lower()}-config",
+        "CreationTime": at_s,
+        "ProductionVariants": [
+            {"VariantName": variant} | ({} if instance is None else {"InstanceType": instance})
+            for variant in variants
+        ],
+    }
     account.endpoints[name] = {
         "EndpointName": name,
         "EndpointArn": f"{_ARN}:endpoint/{name.lower()}",
@@ -54,6 +70,14 @@ def describe_endpoint(account, body):
     found = account.endpoints.get(body["EndpointName"])
     if found is None:
         raise AwsError("ValidationException", f"Could not find endpoint {body['EndpointName']}")
+    return found
+
+
+def describe_configuration(account, body):
+    found = account.configurations.get(body["EndpointConfigName"])
+    if found is None:
+        name = body["EndpointConfigName"]
+        raise AwsError("ValidationException", f"Could not find endpoint configuration {name}")
     return found
 
 

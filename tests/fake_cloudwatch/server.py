@@ -21,6 +21,7 @@ _OPERATIONS = {
     "GraniteServiceVersion20100801.GetMetricData": get_metric_data,
     "GraniteServiceVersion20100801.ListMetrics": list_metrics,
     "SageMaker.DescribeEndpoint": control.describe_endpoint,
+    "SageMaker.DescribeEndpointConfig": control.describe_configuration,
     "SageMaker.ListEndpoints": control.list_endpoints,
     "SageMaker.ListInferenceComponents": control.list_components,
 }

@@ -31,7 +31,7 @@ __all__ = [
 T0 = 1_780_000_020  # a whole minute
 VARIANT = {"EndpointName": "llm-prod", "VariantName": "AllTraffic"}
 MODEL = {"ModelId": "us.anthropic.claude-sonnet-4-20250514-v1:0"}
-SAGEMAKER = {"kind": "sagemaker", "dimensions": VARIANT, "service": "chat"}
+SAGEMAKER = {"kind": "sagemaker", "dimensions": VARIANT, "service": "chat", "gpus": 4}
 BEDROCK = {"kind": "bedrock", "dimensions": MODEL, "service": "assistant"}
 
 

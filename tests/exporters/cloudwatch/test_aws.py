@@ -1,5 +1,6 @@
 """boto3 and what AWS may answer, in our words."""
 
+import re
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -7,7 +8,8 @@ import boto3
 import pytest
 
 from domain.errors import ConfigError
-from exporters.cloudwatch.aws import AwsSource, session_of
+from exporters.cloudwatch.asked import asked_of
+from exporters.cloudwatch.aws import OLDEST, AwsSource, check_version, session_of
 from exporters.cloudwatch.failure import CallError, ThrottledError
 from exporters.cloudwatch.query import queries
 from tests.exporters.cloudwatch.polling import (
@@ -22,6 +24,7 @@ from tests.exporters.cloudwatch.polling import (
 from tests.fake_cloudwatch.account import AwsError
 from tests.fake_cloudwatch.control import add_component, add_endpoint
 from tests.fake_cloudwatch.server import fake_cloudwatch
+from tests.paths import ROOT
 
 LINKED = "444455556666"
 
@@ -213,8 +216,6 @@ def test_an_answer_cut_short_by_the_network_may_be_tried_again():
 
 
 def test_a_page_names_the_queries_and_the_window_as_told(fake, source):
-    from exporters.cloudwatch.asked import asked_of
-
     settings = settings_of(SAGEMAKER)
     (scope,) = settings.scopes
     asked = asked_of(scope, scope.endpoints[0], settings.thresholds_s)
@@ -230,3 +231,40 @@ def test_a_page_names_the_queries_and_the_window_as_told(fake, source):
         "p99",
         "PR(:10000000)",
     ]
+
+
+@pytest.mark.parametrize("version", ["1.42.6", "1.40.0", "0.99"])
+def test_a_botocore_that_is_too_old_is_named_with_the_way_out(version):
+    with pytest.raises(ConfigError) as refused:
+        check_version(version)
+
+    assert str(refused.value) == (
+        f"exporters.cloudwatch: botocore {version} is too old; 1.42.7 is the oldest that works. "
+        "Run: pip install --upgrade 'stagewatch[aws]'."
+    )
+
+
+@pytest.mark.parametrize("version", ["1.42.7", "1.44.8", "2.0.0", "1.42.7.dev1"])
+def test_the_floor_and_all_above_it_are_taken(version):
+    check_version(version)
+
+
+def test_the_floor_is_that_of_the_extra():
+    (told,) = re.findall(r'"boto3>=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+
+    assert told == ".".join(map(str, OLDEST))
+
+
+def test_instants_stay_numbers_where_aws_tells_numbers(fake, source):
+    fake.account.put("AWS/SageMaker", "Invocations", VARIANT, T0 - 60, [1.0])
+    settings = settings_of(SAGEMAKER)
+    (scope,) = settings.scopes
+    asked = [
+        each
+        for each in asked_of(scope, scope.endpoints[0], settings.thresholds_s)
+        if each.metric.name == "Invocations"
+    ]
+
+    told = source.metric_data(queries(asked), T0 - 600, T0, None)
+
+    assert told["MetricDataResults"][0]["Timestamps"] == [T0 - 60]

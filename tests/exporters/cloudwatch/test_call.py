@@ -98,3 +98,23 @@ def test_two_jobs_in_two_threads_share_one_rate():
         thread.join()
 
     assert max(waits) == pytest.approx((100 - 10) / 10)
+
+
+def test_who_may_not_list_metrics_may_still_read_them():
+    clock = Clock(0.0)
+    caller = caller_of(clock)
+    for _ in range(5):
+        with pytest.raises(CallError):
+            caller.call("ListMetrics", failing(CallError("forbidden", "no")))
+
+    assert caller.call("GetMetricData", failing()) == "answer"
+
+
+def test_a_question_that_is_refused_is_about_itself_only():
+    clock = Clock(0.0)
+    caller = caller_of(clock)
+    for _ in range(5):
+        with pytest.raises(CallError, match="no such endpoint"):
+            caller.call("DescribeEndpoint", failing(CallError("refused", "no such endpoint")))
+
+    assert caller.call("DescribeEndpoint", failing()) == "answer"

@@ -1,7 +1,10 @@
 """The sidecar as a process: fake CloudWatch in, a real collector's store out, its page, and its words."""
 
+import argparse
 import math
 import os
+import re
+import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +20,7 @@ from collector.http import otlp_router
 from collector.own_metrics import OwnMetrics
 from collector.settings import CollectorSettings
 from exporters.cloudwatch.run import run
+from stagewatch import cloudwatch_command, exporter_command
 from stagewatch.__main__ import main
 from tests.collector.endpoint_points import kept
 from tests.collector.serving import http_server
@@ -111,6 +115,23 @@ def test_what_cloudwatch_says_stands_in_the_store_under_our_service(tmp_path, fa
     assert "model_latency" not in page, "values with yesterday's time stamps stay off the page"
 
 
+def test_cw11_whoever_reads_the_page_does_not_wait_for_aws():
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, says nothing
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        settings = settings_of(SAGEMAKER, url=url, endpoint=None, spool_dir=None, listen_port=0)
+        with sidecar(settings) as port:
+            silent.settimeout(20)
+            silent.accept()[0].close()  # it asks, is turned away once, and asks again
+            asking, _ = silent.accept()
+            began = time.monotonic()
+            page = httpx.get(f"http://127.0.0.1:{port}/metrics")
+            took_s = time.monotonic() - began
+        asking.close()
+
+    assert page.status_code == 200
+    assert took_s < 5, "a call that hangs would take half a minute"
+
+
 def written(path, url, **scope):
     told = {
         "account": "111122223333",
@@ -123,18 +144,25 @@ def written(path, url, **scope):
     return str(path)
 
 
-def test_a_plan_is_printed_before_anything_is_called(tmp_path, fake, capsys):
-    file = written(tmp_path / "sw.yaml", fake.url, discover=["bedrock"], budget_usd_per_day=0.1)
+def test_a_plan_is_printed_before_anything_is_called_golden(tmp_path, fake, capsys, golden):
+    both = {"endpoints": [SAGEMAKER, BEDROCK], "discover": ["bedrock"], "budget_usd_per_day": 0.1}
+    file = written(tmp_path / "sw.yaml", fake.url, **both)
+
+    assert main(["exporter", "cloudwatch", "--config", file, "--plan"]) == 0
+
+    assert fake.account.calls == []
+    golden("cloudwatch-plan.txt", capsys.readouterr().out)
+
+
+def test_a_plan_of_nothing_but_what_is_discovered_says_so(tmp_path, fake, capsys):
+    file = written(tmp_path / "sw.yaml", fake.url, endpoints=[], discover=["sagemaker"])
 
     assert main(["exporter", "cloudwatch", "--config", file, "--plan"]) == 0
 
     said = capsys.readouterr().out
-    assert fake.account.calls == []
-    assert "calls/hour" in said
-    assert "$/month" in said
-    assert "chat: 11 metrics, 1.09 $ at half the time" in said
-    assert "the budget allows 3.00 $ a month" in said
-    assert "not counted: endpoints yet to be discovered (bedrock)" in said
+    assert "0 endpoints, 0 metrics" in said
+    assert "not counted: endpoints yet to be discovered (sagemaker)" in said
+    assert "$/month" not in said
 
 
 def test_once_prints_a_reading_and_says_when_an_account_refuses(tmp_path, fake, capsys):
@@ -149,34 +177,69 @@ def test_once_prints_a_reading_and_says_when_an_account_refuses(tmp_path, fake, 
     assert (fine, refused) == (0, 1)
     assert "ModelLatency" in read
     assert "PR(:10) 66.6667 %" in read
-    assert "! ListMetrics: " in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "! ListMetrics: " in told.out
+    assert "(2 times)" in told.out
+    assert told.err == "", "what is printed is not logged, too"
 
 
-def test_without_a_section_the_command_says_what_to_do(tmp_path, capsys):
-    file = tmp_path / "sw.yaml"
-    file.write_text("store: {data_dir: x}\n")
+@pytest.mark.parametrize("file", [None, "store: {data_dir: x}\n"], ids=["no file", "no section"])
+def test_without_a_section_the_command_says_what_to_do(tmp_path, capsys, file):
+    path = tmp_path / "sw.yaml"
+    path.write_text(file or "")
 
-    assert main(["exporter", "cloudwatch", "--config", str(file), "--plan"]) == 2
+    words = [] if file is None else ["--config", str(path)]
+    assert main(["exporter", "cloudwatch", "--plan", *words]) == 2
 
     said = capsys.readouterr().err
     assert "exporters.cloudwatch: no account to read" in said
     assert "docs/watch-aws-endpoints.md" in said
 
 
+def test_what_the_command_line_says_stands_above_the_file_and_is_checked(tmp_path, capsys):
+    file = written(tmp_path / "sw.yaml", None)
+    parser = argparse.ArgumentParser()
+    exporter_command.add_parser(parser.add_subparsers(required=True))
+    command = ["exporter", "cloudwatch", "--config", file]
+    more = ["--spool-dir", "/elsewhere", "--listen-port", "0", "--endpoint", "http://c:4318"]
+
+    told = cloudwatch_command._settings(parser.parse_args([*command, *more]))
+    plain = cloudwatch_command._settings(parser.parse_args(command))
+    wrong = main([*command, "--listen-port", "70000"])
+
+    assert (str(told.spool_dir), told.listen_port, told.endpoint) == (
+        "/elsewhere",
+        0,
+        "http://c:4318",
+    )
+    assert (str(plain.spool_dir), plain.listen_port) == ("stagewatch-data/spool", 9467)
+    assert wrong == 2
+    assert "exporters.cloudwatch.listen_port: " in capsys.readouterr().err
+
+
 def test_the_command_ends_within_seconds_when_it_is_told_to(tmp_path, fake):
     file = written(tmp_path / "sw.yaml", fake.url)
     command = [sys.executable, "-m", "stagewatch", "exporter", "cloudwatch", "--config", file]
     with subprocess.Popen(
-        [*command, "--endpoint", "http://127.0.0.1:9"],
+        [*command, "--endpoint", "http://127.0.0.1:9", "--listen-port", "0"],
         cwd=ROOT,
         env={**os.environ, "STAGEWATCH_STORE__DATA_DIR": str(tmp_path / "data")},
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as process:
+        greeted = process.stdout.readline()
         until(lambda: fake.account.answered("GetMetricData"), 30)
         began = time.monotonic()
         process.terminate()
         assert process.wait(10) == 0
         assert time.monotonic() - began < 8
+    assert re.fullmatch(
+        r"stagewatch: reads 1 endpoint of 1 account every minute, sends to http://127.0.0.1:9, "
+        r"own page http://127.0.0.1:\d+/metrics. Ctrl-C ends it.\n",
+        greeted,
+    )
+    assert (tmp_path / "data" / "spool" / "cloudwatch").is_dir()
 
 
 def test_planning_loads_nothing_of_aws():
