@@ -1,4 +1,4 @@
-"""The GPUs page: which of them answer, what they do, and what holds them down."""
+"""The GPUs page: which of them answer, what they do, what holds them down, and what their pools lack."""
 
 from __future__ import annotations
 
@@ -11,58 +11,57 @@ from dash.development.base_component import Component
 from alerts.ledger import Ledger
 from collector.query import Reader
 from dashboard import heat
-from dashboard.boards import Board, boards, node_troubles, step_s
+from dashboard.boards import Board, boards, held_down, step_s, words_of
 from dashboard.content import Content
 from dashboard.frame import common_regions, frame, region, tab_title
+from dashboard.gpu_pools import pool_table, wedged_engines
+from dashboard.gpu_rows import MOST_ALONE, now_table, place_of
 from dashboard.parts import (
     SPOKEN_WHEN_CHANGED,
-    Cell,
     badge,
     clock,
     empty,
-    link,
-    meter,
     name_text,
     quiet,
     said,
-    table,
 )
-from dashboard.quantity import NOTHING, count, percent, span, window_text
-from dashboard.theme import State
+from dashboard.quantity import count, percent, seconds, span, window_text
+from dashboard.theme import State, css_class
 from dashboard.url import View
 from dashboard.viewer import Viewer
+from domain.gpu import Gpus, Node
+from domain.wedge import WedgeState
 
 __all__ = ["content", "page"]
 
-MOST_GPUS = 128
-_GIB = 1 << 30
-_SHORT = 13  # of a UUID: "GPU-0a1b2c3d…"
-_WORDS = {
-    "sw_power_cap": "power cap",
-    "hw_slowdown": "hardware slowdown",
-    "sw_thermal": "heat (software)",
-    "hw_thermal": "heat (hardware)",
-    "hw_power_brake": "power brake",
-}
+MOST_STRIPS = 128
+_MOST_DOWN = 8
+_MOST_HELD = 12
+_TROUBLE = (State.PAGE, State.TICKET, State.NOT_OBSERVED)
 
 
 def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Content:
     """The page at one instant."""
     window = view.window(viewer.now_s)
-    found = boards(reader, window)
-    whole = [each for each in found if not each.parent]
+    step = step_s(window)
+    found = reader.gpus(window, step_s=step)
+    made = boards(found, step)
+    whole = [each for each in made if not each.gpu.parent]
     standings = ledger.standings()
     title = tab_title({each.objective.name: each.state for each in standings})
-    newest_at_s = window.until_s if any(each.now for each in found) and view.live else None
-    shown = _with_instances(whole[:MOST_GPUS], found)
+    heard = any(each.gpu.up is not None for each in whole)
+    newest_at_s = window.until_s if heard and view.live else None
     return Content(
         title=title,
         regions=common_regions(view, viewer, newest_at_s=newest_at_s, title=title)
         | {
-            "state": _headline(whole, node_troubles(reader, window)),
-            "gpus": _now(shown, view, viewer) if whole else _nothing_yet(view, viewer),
-            "heat": _over_time(shown, view, viewer) if whole else None,
-            "more": _more(len(whole)),
+            "state": _headline(whole, found),
+            "down": _down(whole),
+            "wedged": wedged_engines(found.replicas, view, viewer),
+            "pools": pool_table(found.pools),
+            "held": _held(found, view, viewer),
+            "gpus": now_table(made, view, viewer) if whole else _nothing_yet(view, viewer),
+            "heat": _over_time(whole, view, viewer) if whole else None,
         },
     )
 
@@ -75,165 +74,126 @@ def page(view: View, shown: Content) -> list[Component]:
         [
             html.H1("GPUs", className="unseen"),
             region("state", shown, className="headline", **SPOKEN_WHEN_CHANGED),
+            region("down", shown, **SPOKEN_WHEN_CHANGED),
+            region("wedged", shown, **SPOKEN_WHEN_CHANGED),
             html.Section(region("heat", shown), **said("Over time")),
-            html.Section([region("gpus", shown), region("more", shown)], **said("Now")),
+            html.Section(region("held", shown), **said("Held down, by cause")),
+            html.Section(region("pools", shown), **said("Pools")),
+            html.Section(region("gpus", shown), **said("Now")),
         ],
     )
 
 
-def _with_instances(whole: Sequence[Board], found: Sequence[Board]) -> list[Board]:
-    """Each board, and its MIG instances after it."""
-    shown = []
-    for board in whole:
-        shown.append(board)
-        shown += [each for each in found if each.parent == board.uuid]
-    return shown
-
-
-def _headline(whole: Sequence[Board], nodes: Sequence[tuple[str, str]]) -> Component:
+def _headline(whole: Sequence[Board], found: Gpus) -> Component:
     """How many answer; then what is wrong, the worst first."""
+    nodes: Sequence[Node] = found.nodes
     if not whole and not nodes:
         return html.P("No GPU has been heard of.")
-    answering = sum(each.now.get("gpu_up") == 1 for each in whole)
+    answering = sum(each.gpu.up is True for each in whole)
     all_of_them = answering == len(whole)
     first = badge(
         State.HEALTHY if all_of_them and not nodes else State.PAGE,
         word=f"{answering} of {len(whole)} GPUs answer" if whole else "no GPU answers",
     )
     told: list[Component] = [first]
-    tally = Counter(each.standing for each in whole if each.standing[0] in _TROUBLE)
+    # why not the wedged: their engine is told
+    troubled = [e for e in whole if e.standing[0] in _TROUBLE and e.standing[1] != "wedged"]
+    tally = Counter(each.standing for each in troubled)
     for (state, word), number in sorted(tally.items(), key=lambda each: _TROUBLE.index(each[0][0])):
         told.append(badge(state, word=f"{number} {word}"))
-    told += [
-        badge(State.PAGE, word=f"{node}: no driver ({reason.replace('_', ' ')})")
-        for node, reason in nodes
-    ]
+    wedged = sum(each.wedge.state is WedgeState.WEDGED for each in found.replicas)
+    if wedged:
+        word = f"{wedged} wedged engine{'' if wedged == 1 else 's'}"
+        told.append(badge(State.PAGE, word=word))
+    told += [badge(State.PAGE, word=f"{each.name[:60]}: {_no_driver(each)}") for each in nodes]
     return html.P(told, className="tally")
 
 
-_TROUBLE = (State.PAGE, State.TICKET, State.NOT_OBSERVED)
+def _no_driver(node: Node) -> str:
+    return f"no driver ({node.reason.replace('_', ' ')[:60] or 'no word why'})"
 
 
-def _now(shown: Sequence[Board], view: View, viewer: Viewer) -> Component:
-    columns = ("GPU", "State", "Works", "Held down", "Memory", "Power", "Temperature", "Serves")
-    rows = [_row(each, view, viewer) for each in shown]
-    marks = ["part" if each.parent else "" for each in shown]
-    now = table("GPUs now, trouble first", columns, rows, marks=marks)
-    return html.Div([html.H2("Now"), now])
+def _down(whole: Sequence[Board]) -> Component | None:
+    """Those that do not answer, with the reason and what to do."""
+    down = [each for each in whole if each.gpu.up is False]
+    if not down:
+        return None
+    rows = [_lost(each) for each in down[:_MOST_DOWN]]
+    if len(down) > _MOST_DOWN:
+        rows.append(html.Li(quiet(f"and {count(len(down) - _MOST_DOWN)} more, in the table below")))
+    return html.Ul(rows, className="conditions", **said("GPUs that do not answer"))
 
 
-def _row(board: Board, view: View, viewer: Viewer) -> list[Cell]:
+def _lost(board: Board) -> Component:
     state, word = board.standing
-    return [
-        Cell(_name(board)),
-        Cell(quiet(word) if board.parent else [badge(state, word=word), *_xids(board)]),
-        Cell(_work(board), number=True),
-        Cell(_held(board)),
-        Cell(_memory(board), number=True),
-        Cell(_of(board, "gpu_power", "gpu_power_limit", "W"), number=True),
-        Cell(_degrees(board), number=True),
-        Cell(_serves(board, view, viewer)),
-    ]
+    step = _NEXT.get(board.gpu.reason, "look at `dmesg` on its machine for what the driver says")
+    return html.Li(
+        [
+            html.Div(badge(state, word=word)),
+            html.P([*place_of(board), quiet(f" Next: {step}.")]),
+        ],
+        className=css_class(state),
+    )
 
 
-def _name(board: Board) -> list[Component]:
-    place = "MIG" if board.parent else "GPU" if board.index is None else f"GPU {board.index}"
-    where: list[Component | str] = []
-    for word in ("" if board.parent else board.node, board.name):
-        where += [name_text(word), " · "] if word else []
-    short = board.uuid if len(board.uuid) <= _SHORT else f"{board.uuid[:_SHORT]}…"
-    return [
-        html.Strong(place),
-        html.Span([*where, html.Bdi(short, title=board.uuid)], className="quiet under"),
-    ]
+_NEXT = {
+    "gpu_lost": "drain the machine; only a reboot brings the GPU back",
+    "hung": "look at `dmesg` on its machine: a call into the driver does not return",
+    "missing": "look whether it was taken away; else it fell off the bus: drain the machine",
+    "reset_required": "drain the machine and reset the GPU",
+    "stale": "nothing: the reading process is replaced by itself",
+    "starting": "wait some seconds",
+}
 
 
-def _xids(board: Board) -> list[Component]:
-    words = [f"XID {xid} × {number}" for xid, number in sorted(board.xids.items())]
-    return [quiet(", ".join(words))] if words else []
+def _held(found: Gpus, view: View, viewer: Viewer) -> Component | None:
+    """One strip for each cause that held a GPU down, the longest first."""
+    held = held_down(found)
+    if not held:
+        return None
+    rows: list[Component] = []
+    for each in held[:_MOST_HELD]:
+        gpu, cause = each.gpu, words_of(each.cause)
+        place = f"GPU {gpu.index}" if gpu.index is not None else gpu.uuid[:13]
+        share = f"{percent(each.share)}, {seconds(each.seconds)}"
+        words = f"{place}: {cause} {share}"
+        name = [html.Span(place), quiet(name_text(gpu.node)), html.Span(cause), quiet(share)]
+        rows += [html.Dt(name), html.Dd(heat.cause_strip(gpu.moments, each.cause, words))]
+    more = len(held) - _MOST_HELD
+    rest = [html.P(quiet(f"and {count(more)} more: stagewatch query gpus"))] if more > 0 else []
+    strips = html.Dl([*rows, *_ends(view, viewer)], className="heats causes")
+    return html.Div([html.H2("Held down, by cause"), strips, *rest])
 
 
-def _work(board: Board) -> list[Component | str]:
-    if board.work is None:
-        return [NOTHING]
-    what = "SM active" if "gpu_sm_active" in board.now else "utilisation"
-    bar = meter(board.work, label=f"{what} {percent(board.work)}", state=State.HEALTHY)
-    return [percent(board.work), bar, quiet(what)]
-
-
-def _held(board: Board) -> list[Component | str]:
-    if board.now.get("gpu_up") != 1:  # nobody can say
-        return [NOTHING]
-    if not board.cause:
-        return [quiet("no")]
-    return [percent(board.held), quiet(_WORDS.get(board.cause, board.cause.replace("_", " ")))]
-
-
-def _memory(board: Board) -> list[Component | str]:
-    used, total = board.now.get("gpu_memory_used"), board.now.get("gpu_memory_total")
-    if used is None or not total:
-        return [NOTHING]
-    bar = meter(used / total, label=f"memory {percent(used / total)}", state=State.HEALTHY)
-    return [percent(used / total), bar, quiet(f"{used / _GIB:.3g} of {total / _GIB:.3g} GiB")]
-
-
-def _of(board: Board, metric: str, limit: str, unit: str) -> list[Component | str]:
-    value, most = board.now.get(metric), board.now.get(limit)
-    if value is None:
-        return [NOTHING]
-    return [f"{value:.0f} {unit}", *([quiet(f"of {most:.0f} {unit}")] if most else [])]
-
-
-def _degrees(board: Board) -> str:
-    value = board.now.get("gpu_temperature")
-    return NOTHING if value is None else f"{value:.0f} °C"
-
-
-def _serves(board: Board, view: View, viewer: Viewer) -> list[Component | str]:
-    if not board.serves:
-        return [quiet("nobody told")] if not board.parent else [NOTHING]
-    return [
-        html.Span(
-            [
-                link(
-                    name_text(service),
-                    viewer.href(View(service=service, span_s=view.span_s, fixed=view.fixed)),
-                ),
-                quiet([" ", name_text(replica)]),
-            ],
-            className="under",
-        )
-        for service, replica in sorted(board.serves)
-    ]
-
-
-def _over_time(shown: Sequence[Board], view: View, viewer: Viewer) -> Component:
+def _over_time(whole: Sequence[Board], view: View, viewer: Viewer) -> Component:
     """One strip a board, all over the same time."""
+    rows: list[Component] = []
+    for board in whole[:MOST_STRIPS]:
+        gpu = board.gpu
+        place = f"GPU {gpu.index}" if gpu.index is not None else gpu.uuid[:13]
+        name = [html.Span(place), quiet(name_text(gpu.node))]
+        rows += [html.Dt(name), html.Dd(heat.strip(gpu.moments))]
+    density = " dense" if len(whole) > MOST_ALONE else ""
+    strips = html.Dl([*rows, *_ends(view, viewer)], className=f"heats{density}")
+    return html.Div([html.H2("Over time"), heat.legend(), strips, _more(len(whole))])
+
+
+def _ends(view: View, viewer: Viewer) -> list[Component]:
     window = view.window(viewer.now_s)
-    rows = []
-    for board in shown:
-        if board.parent:
-            continue
-        place = f"GPU {board.index}" if board.index is not None else board.uuid[:_SHORT]
-        name = [html.Span(place), quiet(name_text(board.node))]
-        rows += [html.Dt(name), html.Dd(heat.strip(board.moments))]
-    ends = [
+    return [
         html.Dt(quiet(f"each column {span(step_s(window))}")),
         html.Dd(
             [clock(viewer, window.since_s), clock(viewer, window.until_s)],
             className="quiet ends",
         ),
     ]
-    strips = html.Dl([*rows, *ends], className="heats")
-    return html.Div([html.H2("Over time"), heat.legend(), strips])
 
 
 def _more(number: int) -> Component | None:
-    if number <= MOST_GPUS:
+    if number <= MOST_STRIPS:
         return None
-    return html.P(
-        quiet(f"{count(number - MOST_GPUS)} more GPUs are not shown, those in trouble are.")
-    )
+    more = count(number - MOST_STRIPS)
+    return html.P(quiet(f"{more} more GPUs are not drawn, those in trouble are."))
 
 
 def _nothing_yet(view: View, viewer: Viewer) -> Component:

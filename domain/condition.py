@@ -74,7 +74,8 @@ class Condition:
 
     `since_s`: it holds at least since then. `seen_at_s`: the newest reading that says so.
     `over_at_s`: None while it holds. `running` and `waiting` are the newest readings; `metrics` are
-    those concerned; `reason` is the source's own word.
+    those concerned; `reason` is the source's own word; `gpus` is what the GPUs of an engine that
+    stands still say about it.
     """
 
     kind: ConditionKind
@@ -86,6 +87,7 @@ class Condition:
     waiting: int | None = None
     metrics: tuple[str, ...] = ()
     reason: str = ""
+    gpus: str = ""
 
     def __post_init__(self) -> None:
         if self.seen_at_s < self.since_s:
@@ -171,7 +173,7 @@ def _stalled(condition: Condition, *, at_s: int) -> str:
     return (
         f"{who} has stood still for at least {lasting}:{load} no token after "
         f"{_clock(condition.since_s, at_s)}; a health check cannot see this."
-        f"{_heard(condition, at_s)}"
+        f"{' ' + condition.gpus if condition.gpus else ''}{_heard(condition, at_s)}"
     )
 
 

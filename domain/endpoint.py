@@ -23,12 +23,15 @@ __all__ = [
     "EndpointPoint",
     "Good",
     "PointState",
+    "answered",
     "availability",
+    "definition_of",
     "good_count",
     "good_share",
     "is_statistic",
     "pooled",
     "rank_statistic",
+    "rank_threshold",
 ]
 
 _RANK = re.compile(r"PR\(:(\d+(?:\.\d+)?)\)")
@@ -42,6 +45,7 @@ class PointState(StrEnum):
 
     VALUE = "value"
     NO_DATA = "no data"  # settled, and nothing was published
+    ZERO = "zero"  # the same of a count of events, while its endpoint was there: none happened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +108,12 @@ def rank_statistic(threshold: float) -> str:
     return f"PR(:{_plain(threshold)})"
 
 
+def rank_threshold(name: str) -> Fraction | None:
+    """Up to what a statistic counts, if that is what it does."""
+    found = _RANK.fullmatch(name)
+    return Fraction(found[1]) if found else None
+
+
 def _plain(value: float) -> str:
     text = f"{value:.9f}".rstrip("0").rstrip(".")
     return text or "0"
@@ -151,7 +161,7 @@ def pooled(statistic: str, points: Iterable[EndpointPoint]) -> float | None:
 
     A mean is sum over count. A percentile of several points does not exist: it is refused.
     """
-    told = [point.statistics for point in points if point.state is PointState.VALUE]
+    told = [point.statistics for point in points if point.state is not PointState.NO_DATA]
     if statistic in ("SampleCount", "Sum"):
         values = [each[statistic] for each in told if statistic in each]
         return math.fsum(values) if values else None
@@ -210,10 +220,30 @@ _ACCEPTED = "accepted, failed ones included"
 def availability(
     *, invocations: float, server_errors: float, throttles: float, counts_failures: bool
 ) -> Availability | None:
-    """Bedrock's availability under one of the two definitions that AWS's pages give; None: 0/0.
+    """Bedrock's availability under one of the two definitions that AWS's pages give; None: 0/0."""
+    good, tried = _answered(invocations, server_errors, throttles, counts_failures=counts_failures)
+    if not tried:
+        return None
+    return Availability(share=good / tried, label=definition_of(counts_failures=counts_failures))
 
-    Throttled requests stand in neither Invocations nor errors, and are not answered either way.
-    """
+
+def definition_of(*, counts_failures: bool) -> str:
+    """What AWS's pages say of Invocations, the one way or the other."""
+    return f"Invocations are {_ACCEPTED if counts_failures else _SUCCESSES}"
+
+
+def answered(
+    *, invocations: float, server_errors: float, throttles: float, counts_failures: bool
+) -> Good:
+    """The same as counts, which add. A sum that is not whole leaves a request in doubt."""
+    good, tried = _answered(invocations, server_errors, throttles, counts_failures=counts_failures)
+    return Good(math.floor(good), min(math.ceil(good), math.ceil(tried)), math.ceil(tried))
+
+
+def _answered(
+    invocations: float, server_errors: float, throttles: float, *, counts_failures: bool
+) -> tuple[Fraction, Fraction]:
+    """Good and tried. Throttled requests stand in neither Invocations nor errors."""
     numbers = [Fraction(value) for value in (invocations, server_errors, throttles)]
     if any(value < 0 for value in numbers):
         raise InputError(
@@ -223,8 +253,4 @@ def availability(
         )
     done, failed, throttled = numbers
     good = max(done - failed, Fraction(0)) if counts_failures else done
-    tried = max(done, failed) + throttled if counts_failures else done + failed + throttled
-    if not tried:
-        return None
-    label = _ACCEPTED if counts_failures else _SUCCESSES
-    return Availability(share=good / tried, label=f"Invocations are {label}")
+    return good, max(done, failed) + throttled if counts_failures else done + failed + throttled

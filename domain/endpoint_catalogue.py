@@ -170,6 +170,7 @@ def _level(
     unit: str = "Percent",
     statistics: tuple[str, ...] = _EXTREME,
     optional: bool = False,
+    per_accelerator: bool = False,
     note: str = "",
 ) -> EndpointMetric:
     return EndpointMetric(
@@ -182,6 +183,7 @@ def _level(
         per_unit=_FACTORS.get(unit, 1.0),
         statistics=statistics,
         optional=optional,
+        per_accelerator=per_accelerator,
         note=note,
     )
 
@@ -228,9 +230,12 @@ def _sagemaker() -> _Rows:
 
 
 def _instances() -> _Rows:
-    gpus = "the sum over GPUs: divide by the accelerators of the instance type"
-    yield _level(_INSTANCES, "GPUUtilization", "gpu_utilization", _WARM, note=gpus)
-    yield _level(_INSTANCES, "GPUMemoryUtilization", "gpu_memory", _COLD, note=gpus)
+    for name, ours, tier in (
+        ("GPUUtilization", "gpu_utilization", _WARM),
+        ("GPUMemoryUtilization", "gpu_memory", _COLD),
+    ):
+        note = "the sum over the GPUs of an instance"
+        yield _level(_INSTANCES, name, ours, tier, per_accelerator=True, note=note)
     cores = "the sum over cores"
     yield _level(_INSTANCES, "CPUUtilization", "cpu_utilization", _COLD, note=cores)
     yield _level(_INSTANCES, "MemoryUtilization", "memory", _COLD)

@@ -53,7 +53,8 @@ class EndpointMetric:
     """One metric. A value times `per_unit` is in seconds, a ratio, or a number of things.
 
     `optional` ones are asked for only where ListMetrics has them. Where nothing happened, some
-    event counts are not published: `zero_if_silent` says that silence then means none.
+    event counts are not published: `zero_if_silent` says that silence then means none. A value that
+    is summed over the GPUs of an instance is `per_accelerator` once it is divided by their number.
     """
 
     family: Family
@@ -66,6 +67,7 @@ class EndpointMetric:
     statistics: tuple[str, ...]
     zero_if_silent: bool = False
     optional: bool = False
+    per_accelerator: bool = False
     note: str = ""
 
     @property

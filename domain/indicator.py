@@ -71,7 +71,10 @@ class AvailabilityIndicator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoodputIndicator:
-    """Requests that were answered and kept every limit, each counted once."""
+    """Requests that were answered and kept every limit, each counted once.
+
+    An answer of one token has no gaps, and keeps a limit on them; what nobody measured leaves doubt.
+    """
 
     limits: tuple[Limit, ...]
     where: Labels = ()
@@ -148,7 +151,8 @@ class EndpointIndicator:
     With `threshold_s` those at most so slow by `metric`, from PR and SampleCount, of which failed
     and throttled ones are none; without it those that were answered (`metric` is "").
     `counts_failures`: whether Invocations hold the failed ones; AWS's pages say both.
-    `dimensions` as AWS writes them, such as EndpointName; `service` as in `sagemaker`.
+    `service` is the kind of endpoint, as in `sagemaker` or `bedrock`; `dimensions` are as AWS writes
+    them, such as EndpointName, and may be some of them. `where` may name `service` and `region`.
     """
 
     service: str

@@ -6,26 +6,42 @@ compared in rationals, so that a tie is a tie.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
 from domain.errors import ConfigError
-from domain.indicator import Indicator
+from domain.indicator import Indicator, counts_minutes
 from domain.period import Calendar
 from domain.slice import SlicePolicy, Tally
 
-__all__ = ["DAY_S", "BurnRule", "Objective", "Severity", "burn_rules", "burns"]
+__all__ = [
+    "DAY_S",
+    "FEW_MINUTES",
+    "FEW_REQUESTS",
+    "BurnRule",
+    "Objective",
+    "Severity",
+    "burn_rules",
+    "burns",
+    "usual_min_events",
+]
 
 HOUR_S = 3600
 DAY_S = 86_400
+FEW_REQUESTS = 10
+"""A page rests on so many bad requests, unless its definition says otherwise."""
+FEW_MINUTES = 3
+"""The same where minutes are counted: one is little, but not the chance of one request."""
 
 
 class Severity(StrEnum):
-    """What an alert asks of a person: get up, or look tomorrow."""
+    """What an alert asks of a person: get up, look tomorrow, or nothing at all."""
 
     PAGE = "page"
     TICKET = "ticket"
+    INFO = "info"  # never of a burn: a note on the budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +91,30 @@ class Objective:
         """The share of requests that may be bad."""
         return 1 - self.target
 
+    @property
+    def counts_minutes(self) -> bool:
+        """Whether what is good or bad is a minute, and not a request."""
+        return self.slices is not None or counts_minutes(self.indicator)
+
     def period_begin_s(self, at_s: int) -> int:
         """When the period began whose budget an instant spends."""
         return at_s - self.period_s if self.calendar is None else self.calendar.begin_s(at_s)
+
+    def period_end_s(self, at_s: int) -> int | None:
+        """When the budget begins anew; None where it does so every minute."""
+        return None if self.calendar is None else self.calendar.end_s(at_s)
+
+    def period_length_s(self, at_s: int) -> int:
+        """How long the period is that an instant lies in: a March of Berlin is an hour short."""
+        if self.calendar is None:
+            return self.period_s
+        return self.calendar.end_s(at_s) - self.calendar.begin_s(at_s)
+
+
+def usual_min_events(indicator: Indicator, slices: SlicePolicy | None) -> int:
+    """On how many bad ones a page rests where nobody says."""
+    whole = slices is not None or counts_minutes(indicator)
+    return FEW_MINUTES if whole else FEW_REQUESTS
 
 
 _TABLE = (
@@ -88,6 +125,7 @@ _TABLE = (
 )
 
 
+@functools.lru_cache
 def burn_rules(period_s: int) -> tuple[BurnRule, ...]:
     """The multi-window table: factor = budget share * period / long window, never below 1.
 

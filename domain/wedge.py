@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-__all__ = ["FLAT_S", "GpuSign", "Wedge", "WedgeState", "wedge"]
+__all__ = ["FLAT_S", "GpuSign", "Wedge", "WedgeState", "gpu_sentence", "wedge"]
 
 FLAT_S: Final = 60.0
 """No prompt and no output token for so long, while requests run, is not slow but stuck."""
@@ -26,12 +26,16 @@ class WedgeState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuSign:
-    """One GPU of the engine now; None where it does not tell. Utilisation is no sign of work."""
+    """One GPU of the engine now; None where it does not tell. Utilisation is no sign of work.
+
+    `shared`: the power is that of a board of which the engine has a part (MIG).
+    """
 
     power_w: float | None = None
     idle_power_w: float | None = None
     tensor_active: float | None = None
     dram_bandwidth: float | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +66,30 @@ def wedge(
     denied = [name for name, said in signs.items() if any(each is False for each in said)]
     return Wedge(
         state=WedgeState.WEDGED if confirmed else WedgeState.SUSPECT,
-        evidence=(stuck, *(_SENTENCES[name] for name in confirmed)),
+        evidence=(stuck, *(_SENTENCES[name] + _watts(name, gpus) for name in confirmed)),
         contra=tuple(_CONTRA[name] for name in denied),
         missing=tuple(name for name in signs if name not in (*confirmed, *denied)),
     )
+
+
+def gpu_sentence(found: Wedge) -> str:
+    """What the GPUs of an engine that stands still say about it; empty where it does not stand still."""
+    if found.state not in (WedgeState.WEDGED, WedgeState.SUSPECT):
+        return ""
+    told = [*found.evidence[1:], *(f"but {each}" for each in found.contra)]
+    if not told:
+        return f"What its GPUs do is not told ({', '.join(found.missing)})."
+    words = "; ".join(told).removeprefix("but ")
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def _watts(name: str, gpus: Sequence[GpuSign]) -> str:
+    """The worst of them, as far as they tell."""
+    told = [(g.power_w, g.idle_power_w) for g in gpus if g.power_w is not None and g.idle_power_w]
+    if name != "power" or not told:
+        return ""
+    power_w, idle_w = max(told)
+    return f" ({power_w:.0f} W, at rest {idle_w:.0f} W)"
 
 
 _SENTENCES: Final = {
@@ -81,7 +105,8 @@ _CONTRA: Final = {
 def _idles(gpu: GpuSign) -> bool | None:
     if gpu.power_w is None or gpu.idle_power_w is None:
         return None
-    return gpu.power_w <= gpu.idle_power_w * _IDLE_FACTOR + _IDLE_MARGIN_W
+    idles = gpu.power_w <= gpu.idle_power_w * _IDLE_FACTOR + _IDLE_MARGIN_W
+    return True if idles else None if gpu.shared else False
 
 
 def _rests(gpu: GpuSign) -> bool | None:

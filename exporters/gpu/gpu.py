@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +12,8 @@ from domain.metric import METRICS, Kind
 __all__ = ["Folded", "Gpu", "metric_of", "parts_of"]
 
 Values = Mapping[str, float]
+_REMEMBERED = 64
+_SAME_NS = 10_000_000_000
 
 
 def metric_of(key: str) -> str:
@@ -80,6 +82,7 @@ class Gpu:
     events: Counter[str] = field(default_factory=Counter)
     sent: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
     event_at_ns: dict[str, int] = field(default_factory=dict)
+    told_once: dict[str, deque[tuple[str, int]]] = field(default_factory=dict)
 
     def read(self, message: Mapping[str, Any], deadline_s: float) -> None:
         """Take in one reading, or the word why there is none."""
@@ -115,10 +118,26 @@ class Gpu:
             self.rejected[uuid, name] += number
 
     def happened(self, message: Mapping[str, Any]) -> None:
-        """An XID or another event: counted, and when the last one was."""
+        """An XID or another event: counted, and when the last one was.
+
+        Driver and kernel log tell of the same XID once each, in any order: the second is no other.
+        """
         word = f"xid/{message['xid']}" if "xid" in message else f"event/{message['event']}"
+        at_ns, source = int(message["at_ns"]), str(message.get("source", "driver"))
+        if self._is_known(word, at_ns, source):
+            return
+        self.told_once.setdefault(source, deque(maxlen=_REMEMBERED)).append((word, at_ns))
         self.events[word] += 1
-        self.event_at_ns[word] = int(message["at_ns"])
+        self.event_at_ns[word] = max(at_ns, self.event_at_ns.get(word, 0))
+
+    def _is_known(self, word: str, at_ns: int, source: str) -> bool:
+        """Another source told it shortly before; then that is used up."""
+        for other, told in self.told_once.items():
+            for each in told if other != source else ():
+                if each[0] == word and abs(each[1] - at_ns) <= _SAME_NS:
+                    told.remove(each)
+                    return True
+        return False
 
     def forget(self) -> None:
         """Withdraw the values; what was counted is kept."""

@@ -37,6 +37,7 @@ class Plan:
     activity: str
     dcgm_port: int
     replicas: tuple[Replica, ...]
+    kernel_log: str
     pod_resources: str
     way: Way
     push_interval_s: float

@@ -16,6 +16,7 @@ from exporters.engine.reading import Reading
 from exporters.gpu.describe import WAY_OUT
 from exporters.gpu.export import Exports
 from exporters.gpu.fleet import Fleet
+from exporters.gpu.kernel_log import KernelLog
 from exporters.gpu.neighbours import Neighbours
 from exporters.gpu.orders import Orders
 from exporters.gpu.page import Page
@@ -122,12 +123,14 @@ def _working(plan: Plan, interval_s: float | None = None) -> Iterator[Sidecar]:
     )
     supervisor = Supervisor(fleet, orders, replace_after_s=plan.replace_after_s)
     neighbours = Neighbours(plan, fleet)
+    kernel_log = KernelLog(fleet, plan.kernel_log)
     exports = Exports(plan.node or socket.gethostname(), time.time_ns())
     sidecar = Sidecar(plan, fleet, page, supervisor, neighbours, exports)
     page.beside = sidecar.beside
     threads = [
         Thread(target=supervisor.run, args=(stop,), name="gpu supervisor"),
         Thread(target=neighbours.run, args=(stop,), name="gpu neighbours"),
+        Thread(target=kernel_log.run, args=(stop,), name="gpu kernel log"),
     ]
     for thread in threads:
         thread.start()

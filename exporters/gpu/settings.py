@@ -101,6 +101,11 @@ class GpuSettings(DeliverySettings):
     replicas: tuple[ReplicaSettings, ...] = Field(
         default=(), description="Which replica of which engine runs on which GPUs."
     )
+    kernel_log: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="XIDs from `/dev/kmsg`, if it can be read. `auto`: only of GPUs whose events the"
+        " driver does not give; `on`: of all, each counted once; `off`: it is never opened.",
+    )
     pod_resources: str = Field(
         default="/var/lib/kubelet/pod-resources/kubelet.sock",
         description="The kubelet's socket that says which pod has which GPU; not used when absent.",

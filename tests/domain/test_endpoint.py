@@ -11,12 +11,15 @@ from domain.endpoint import (
     EndpointPoint,
     Good,
     PointState,
+    answered,
     availability,
+    definition_of,
     good_count,
     good_share,
     is_statistic,
     pooled,
     rank_statistic,
+    rank_threshold,
 )
 from domain.errors import InputError
 
@@ -165,3 +168,37 @@ def test_statistics_are_told_from_other_words():
     assert not any(map(is_statistic, ["", "p101", "PR(2:)", "sum", "PR(:-1)", "p9999", "IQM"]))
     assert rank_statistic(2_000_000) == "PR(:2000000)"
     assert rank_statistic(0.3) == "PR(:0.3)"
+
+
+COUNTS = st.integers(0, 500)
+
+
+@given(COUNTS, COUNTS, COUNTS, st.booleans())
+def test_answered_counts_are_the_share_that_is_shown(done, failed, throttled, counts_failures):
+    told = {"invocations": done, "server_errors": failed, "throttles": throttled}
+
+    counted = answered(**told, counts_failures=counts_failures)
+    shown = availability(**told, counts_failures=counts_failures)
+
+    assert 0 <= counted.low == counted.high <= counted.total
+    if shown is None:
+        assert not counted.total
+    else:
+        assert shown.share == Fraction(counted.low, counted.total)
+        assert shown.label == definition_of(counts_failures=counts_failures)
+
+
+def test_a_count_that_is_not_whole_leaves_a_request_in_doubt():
+    counted = answered(invocations=9.5, server_errors=0, throttles=0, counts_failures=False)
+
+    assert (counted.low, counted.high, counted.total) == (9, 10, 10)
+
+
+@given(st.decimals(min_value="0.000001", max_value=3600, places=6))
+def test_a_rank_says_up_to_what_it_counts(threshold):
+    assert float(rank_threshold(rank_statistic(float(threshold)))) == float(threshold)
+
+
+@pytest.mark.parametrize("name", ["p99", "Sum", "PR(2:)", "PR(:x)"])
+def test_what_is_no_rank_has_no_threshold(name):
+    assert rank_threshold(name) is None

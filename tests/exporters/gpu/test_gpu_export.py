@@ -1,6 +1,8 @@
 """From the driver to an answer: exports, the store, and what the query door says of GPUs."""
 
 import gzip
+import subprocess
+import sys
 import time
 from itertools import pairwise
 
@@ -13,6 +15,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from collector.query import Selection, Window
 from collector.reader import StoreReader
 from domain.metric import METRICS, Kind
+from exporters.engine import otlp
 from exporters.engine.otlp import export_request
 from exporters.gpu.export import Exports
 from exporters.gpu.fleet import Fleet
@@ -114,15 +117,33 @@ def test_an_xid_is_an_increment_once_and_its_time_stays():
     assert levels(second, "gpu_xid_last") == {"GPU-a": AT_NS / 1e9}
 
 
-def test_no_export_calls_gpus_a_service():
+def test_no_export_calls_gpus_a_service_or_an_instance_of_one(monkeypatch):
+    """An instance made up anew at each start would make every series anew."""
+    environment = "cloud.region=us%2D1,service.name=wrong,service.instance.id=7,stray"
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", environment)
+    otlp._resource.cache_clear()
     fleet, exports = fleet_of("a"), Exports("node-1", AT_NS)
     fleet.take(message(), 100.0)
 
     (resource,) = export_request(told(exports, fleet)).resource_metrics
 
     attributes = {each.key: each.value.string_value for each in resource.resource.attributes}
-    assert attributes["stagewatch.node"] == "node-1"
-    assert "service.name" not in attributes
+    otlp._resource.cache_clear()
+    assert attributes == {"stagewatch.node": "node-1", "cloud.region": "us-1"}
+
+
+def test_what_a_gpu_sidecar_sends_does_not_cost_it_the_sdk():
+    code = (
+        "import sys; from exporters.gpu.export import Exports; from exporters.gpu.fleet import Fleet;"
+        " from exporters.engine.otlp import export_request;"
+        " read = Exports('n', 1).reading(Fleet(deadline_s=3), now_s=1, at_ns=2);"
+        " assert export_request(read).ByteSize(); print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert not [name for name in loaded.stdout.split() if name.startswith("opentelemetry.sdk")]
 
 
 @pytest.fixture
