@@ -22,6 +22,7 @@ from collector.answers import (
     StagesAnswer,
 )
 from collector.endpoint_answer import EndpointsAnswer, endpoints_answer, settled_until_s
+from collector.gpu_answer import GpusAnswer, gpus_answer
 from collector.liveness_answers import (
     ConditionsAnswer,
     FreshnessAnswer,
@@ -94,6 +95,7 @@ def router(reader: Reader, *, now: Callable[[], float] = time.time) -> APIRouter
     _add_rest(api, reader, now)
     _add_liveness(api, reader, now)
     _add_endpoints(api, reader, now)
+    _add_gpus(api, reader, now)
     return api
 
 
@@ -203,6 +205,19 @@ def _add_endpoints(api: APIRouter, reader: Reader, now: Callable[[], float]) -> 
             asked = Window(since_s=settled_s - max(length_s, 60), until_s=settled_s)
             found = reader.endpoints(asked, service=service, metric=metric)
         return _json(endpoints_answer(asked, found))
+
+
+def _add_gpus(api: APIRouter, reader: Reader, now: Callable[[], float]) -> None:
+    @api.get("/gpus", response_model=GpusAnswer, responses=_ASKED_WRONGLY)
+    def gpus(
+        *,
+        where: _Where = [],  # noqa: B006
+        since: _Since = "now-1h",
+        until: _Until = "now",
+    ) -> Response:
+        """GPUs: which answer, what holds them down; per pool what binds and what a token costs."""
+        asked = window(since, until, now_s=now())
+        return _json(gpus_answer(reader.gpus(asked, where=labels_asked(where))))
 
 
 def _add_rest(api: APIRouter, reader: Reader, now: Callable[[], float]) -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from collector.gpu_signs import Progress, gpus_of, wedge_of
 from collector.schema import TIERS_S
 from collector.snapshot import Snapshot
 from domain.condition import FRESH_S, Condition, ConditionKind
 from domain.labels import Labels, labels_of, value_of
 from domain.metric import METRICS
+from domain.wedge import gpu_sentence
 
 __all__ = ["LOOKBACK_S", "conditions", "newest"]
 
@@ -85,12 +87,26 @@ def conditions(
 
 def _stalled(snapshot: Snapshot, places: Places, at_s: int) -> list[Condition]:
     marked = _ever(snapshot, "engine_stalled", at_s, "high >= 1")
-    return [
+    found = [
         condition
         for series in places
         if not marked.isdisjoint(series)
         and (condition := _stall(snapshot, series, at_s)) is not None
     ]
+    return [_beside_its_gpus(snapshot, each, at_s) for each in found]
+
+
+def _beside_its_gpus(snapshot: Snapshot, stall: Condition, at_s: int) -> Condition:
+    """With what the engine's GPUs say, where one stands still and its GPUs are known."""
+    if stall.over:
+        return stall
+    place = value_of(stall.labels, "service"), value_of(stall.labels, "replica")
+    gpus = gpus_of(snapshot, at_s).get(place, ())
+    if not gpus:
+        return stall
+    told = Progress(running=stall.running, flat_s=float(stall.seen_at_s - stall.since_s))
+    verdict = wedge_of(snapshot, gpus, told, at_s=at_s)
+    return replace(stall, gpus=gpu_sentence(verdict))
 
 
 def _stall(snapshot: Snapshot, series: Sequence[int], at_s: int) -> Condition | None:

@@ -11,6 +11,7 @@ from collector.query import EndpointReading, EndpointSeries, Window
 from collector.times import rfc3339
 from domain.endpoint import (
     Availability,
+    EndpointKey,
     EndpointPoint,
     Good,
     PointState,
@@ -18,10 +19,13 @@ from domain.endpoint import (
     good_count,
     pooled,
 )
+from domain.endpoint_wall import Wall
 from domain.errors import InputError
+from domain.managed_endpoint import ManagedEndpoint, managed, metric_in
 
 __all__ = ["EndpointsAnswer", "endpoints_answer", "settled_until_s"]
 
+_Place = tuple[str, str, str, tuple[tuple[str, str], ...]]
 _ADDITIVE = ("SampleCount", "Sum", "Average", "Minimum", "Maximum")
 
 EndpointPeriod = TypedDict(
@@ -62,8 +66,24 @@ class EndpointSeriesAnswer(TypedDict):
     period_s: int
     settled_until: str | None
     total: dict[str, float]
+    accelerators: int | None
+    per_accelerator: dict[str, float]
     good: dict[str, GoodAnswer]
     points: list[EndpointPeriod]
+
+
+class WallAnswer(TypedDict):
+    """A time limit before the model that calls run into; `limit` is null where AWS sets none there."""
+
+    service: str
+    dimensions: dict[str, str]
+    at_s: float
+    minutes: int
+    of_minutes: int
+    errors: int
+    middle_s: float | None
+    limit: str | None
+    remedy: str | None
 
 
 class AvailabilityAnswer(TypedDict):
@@ -82,6 +102,7 @@ EndpointsAnswer = TypedDict(
         "to": str,
         "series": list[EndpointSeriesAnswer],
         "availability": list[AvailabilityAnswer],
+        "walls": list[WallAnswer],
     },
 )
 
@@ -97,17 +118,27 @@ def settled_until_s(series: Iterable[EndpointSeries]) -> int | None:
 
 def endpoints_answer(window: Window, series: Sequence[EndpointSeries]) -> EndpointsAnswer:
     """`evaluated_at` names the instant that the answer speaks of: the end of its window."""
+    endpoints = managed(series)
+    gpus = {_place(each.service, each): each.accelerators for each in endpoints}
     return {
         "evaluated_at": rfc3339(window.until_s),
         "from": rfc3339(window.since_s),
         "to": rfc3339(window.until_s),
-        "series": [_series(each) for each in series],
+        "series": [_series(each, gpus) for each in series],
         "availability": _availability(series),
+        "walls": [_wall(each, wall) for each in endpoints if (wall := each.wall) is not None],
     }
 
 
-def _series(each: EndpointSeries) -> EndpointSeriesAnswer:
+def _place(service: str, at: EndpointKey | ManagedEndpoint) -> _Place:
+    return service, at.account, at.region, at.dimensions
+
+
+def _series(each: EndpointSeries, gpus: Mapping[_Place, int | None]) -> EndpointSeriesAnswer:
     key = each.key
+    total, row = _total(each), metric_in(each)
+    is_sum = row is not None and row.per_accelerator
+    number = gpus.get(_place(each.service, key)) if is_sum else None
     return {
         "service": each.service,
         "account": key.account,
@@ -120,9 +151,33 @@ def _series(each: EndpointSeries) -> EndpointSeriesAnswer:
         "dimensions": dict(key.dimensions),
         "period_s": key.period_s,
         "settled_until": None if each.settled_until_s is None else rfc3339(each.settled_until_s),
-        "total": _total(each),
+        "total": total,
+        "accelerators": number,
+        "per_accelerator": _divided(total, number),
         "good": _good(each),
         "points": [_period(point) for point in each.points],
+    }
+
+
+def _divided(total: Mapping[str, float], number: int | None) -> dict[str, float]:
+    """The mean and the extremes of one GPU; nothing where their number is not known."""
+    if number is None:
+        return {}
+    names = ("Average", "Maximum", "Minimum")
+    return {name: total[name] / number for name in names if name in total}
+
+
+def _wall(endpoint: ManagedEndpoint, wall: Wall) -> WallAnswer:
+    return {
+        "service": endpoint.service,
+        "dimensions": dict(endpoint.dimensions),
+        "at_s": wall.at_s,
+        "minutes": wall.minutes,
+        "of_minutes": wall.of_minutes,
+        "errors": wall.errors,
+        "middle_s": wall.middle_s,
+        "limit": None if wall.limit is None else wall.limit.of,
+        "remedy": None if wall.limit is None else wall.limit.remedy,
     }
 
 
@@ -197,7 +252,7 @@ def _availability(series: Sequence[EndpointSeries]) -> list[AvailabilityAnswer]:
 
 
 def _has_value(each: EndpointSeries) -> bool:
-    return any(point.state is PointState.VALUE for point in each.points)
+    return any(point.state is not PointState.NO_DATA for point in each.points)
 
 
 def _share(counts: Mapping[str, float], *, counts_failures: bool) -> Availability | None:

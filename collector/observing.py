@@ -18,7 +18,15 @@ from domain.leg import CLOCK_TOLERANCE_S, Leg, LegKind, Outcome
 from domain.metric import METRICS
 from domain.telling import Observation, Told, tell
 
-__all__ = ["FAILED_IN", "Sink", "joined_only", "observe", "observe_joined", "told_together"]
+__all__ = [
+    "FAILED_IN",
+    "Sink",
+    "joined_only",
+    "leg_columns",
+    "observe",
+    "observe_joined",
+    "told_together",
+]
 
 FAILED_IN = ("ttft", "tpot", "e2e", "itl_max")
 """The metrics by which requests are judged: a failed one is in each one's denominator."""
@@ -71,7 +79,7 @@ def observe(table: LegTable, gaps: Mapping[int, Floats], tiles: Sink) -> None:
     # why: a handler's frontend says whether its request ended well (`domain.leg.Leg.is_handler`)
     tells_alone = fine & ~_handlers(table)
     kind_bit = np.left_shift(1, table.kind.astype(np.int64))
-    for metric, values_s in _columns(table).items():
+    for metric, values_s in leg_columns(table).items():
         told = tells_alone & ((kind_bit & _TOLD_BY[metric]) != 0) & ~np.isnan(values_s)
         if told.all():
             tiles.add_values(_NUMBER[metric], table.end_at_ns, table.series_id, values_s)
@@ -95,7 +103,8 @@ def _handlers(table: LegTable) -> NDArray[np.bool_]:
     return handlers
 
 
-def _columns(table: LegTable) -> dict[str, Floats]:
+def leg_columns(table: LegTable) -> dict[str, Floats]:
+    """By metric what each leg says of itself, NaN where it says nothing."""
     seconds = table.seconds
     decode_s, output = seconds["decode_s"], table.tokens["output_tokens"]
     parts_s = seconds["queue_s"] + seconds["prefill_s"] + decode_s

@@ -85,8 +85,15 @@ class _Readings(Collector):
             yield family(full_name, text, value=value)
 
 
-def health_router(metrics: OwnMetrics, problem: Callable[[], str | None]) -> APIRouter:
-    """`problem` says why no export can be stored now, or None; it may block and is asked anew."""
+def health_router(
+    metrics: OwnMetrics,
+    problem: Callable[[], str | None],
+    warning: Callable[[], str | None] = lambda: None,
+) -> APIRouter:
+    """`problem` says why no export can be stored now, or None; it may block and is asked anew.
+
+    `warning` says what somebody should look at, and keeps nobody away.
+    """
     router = APIRouter(tags=["health"])
 
     @router.get("/metrics", response_class=PlainTextResponse)
@@ -102,7 +109,8 @@ def health_router(metrics: OwnMetrics, problem: Callable[[], str | None]) -> API
     def readyz(response: Response) -> dict[str, str]:
         reason = problem()
         if reason is None:
-            return {"status": "ready"}
+            said = warning()
+            return {"status": "ready"} if said is None else {"status": "ready", "warning": said}
         response.status_code = 503
         return {"status": "not ready", "reason": reason}
 

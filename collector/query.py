@@ -17,10 +17,11 @@ from typing import Protocol
 from domain.condition import Condition, ConditionKind
 from domain.distribution import Distribution
 from domain.endpoint import EndpointKey, PointState
+from domain.gpu import Gpus
 from domain.indicator import Indicator
 from domain.labels import Labels
 from domain.request import Request, Stage
-from domain.slice import Slice
+from domain.slice import MINUTE_S, Slice
 
 __all__ = [
     "EndpointReading",
@@ -51,6 +52,12 @@ class Window:
     def __post_init__(self) -> None:
         if self.until_s <= self.since_s:
             raise ValueError(f"a window ends after it begins: {self}")
+
+    @property
+    def minutes(self) -> range:
+        """The whole minutes inside it, by when they begin."""
+        first_s = -(-self.since_s // MINUTE_S) * MINUTE_S
+        return range(first_s, self.until_s // MINUTE_S * MINUTE_S, MINUTE_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,16 +274,45 @@ class Reader(Protocol):
         """
         ...
 
+    def slices_of(
+        self, indicators: Sequence[Indicator], window: Window
+    ) -> Sequence[Sequence[Slice]]:
+        """The same for many at once, in one view of the store: what they share is read once.
+
+        One that cannot be told fails all of them; whoever wants the others asks one by one.
+        """
+        ...
+
+    def settled_s(self, indicator: Indicator, now_s: float) -> int | None:
+        """Up to here its minutes may be judged; None: where the watermark says, as of all others.
+
+        Periods of managed endpoints change for a while after their end. Their minutes are not
+        observed until they have settled, so whoever judges earlier judges nothing. What nobody
+        settles is given up after an hour: from then on it stays not observed.
+        """
+        ...
+
     def edges_around(
         self, indicator: Indicator, window: Window
     ) -> tuple[Fraction, Fraction] | None:
-        """The nearest thresholds that a coarse source decides exactly; None for exact sources."""
+        """The nearest thresholds that a coarse source decides exactly.
+
+        None for exact sources, and for what is no promise about a single latency.
+        """
         ...
 
     def endpoints(
         self, window: Window, *, service: str = "", metric: str = ""
     ) -> Sequence[EndpointSeries]:
         """Managed endpoints as CloudWatch tells of them; "" means all. `metric`: our name or AWS's."""
+        ...
+
+    def gpus(self, window: Window, *, where: Labels = (), step_s: int | None = None) -> Gpus:
+        """GPUs over a window: what each does, what holds it down, whom it serves, what its pool lacks.
+
+        `where` asks for a GPU's labels or for whom it serves. With `step_s` each has its moments.
+        What a MIG instance, a model of GPU or an exporter does not tell is None, and named.
+        """
         ...
 
     def label_values(self, name: str, window: Window) -> Sequence[str]:

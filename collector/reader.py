@@ -14,14 +14,14 @@ from collector import (
     breakdown,
     conditions,
     endpoint_series,
+    endpoint_slices,
+    gpus,
     liveness,
     readings,
     request_rows,
-    slices,
 )
 from collector.cover import Piece
 from collector.edges import decided_around
-from collector.minute_values import MinuteValues
 from collector.query import (
     EndpointSeries,
     Freshness,
@@ -33,12 +33,14 @@ from collector.query import (
     Window,
 )
 from collector.segment_cache import Segments
+from collector.slices import Slices
 from collector.snapshot import Snapshots
 from collector.store import Store
 from collector.tile_rows import Gathered, gather, plan
 from domain.condition import Condition, ConditionKind
 from domain.errors import InputError
-from domain.indicator import Indicator
+from domain.gpu import Gpus
+from domain.indicator import EndpointIndicator, Indicator, LatencyIndicator
 from domain.labels import Labels, value_of
 from domain.metric import COUNTERS, GAUGES, LATENCIES
 from domain.request import Request
@@ -58,7 +60,7 @@ class StoreReader:
         path = store.path if isinstance(store, Store) else store
         self._snapshots = Snapshots(path, connections=connections)
         self._segments = Segments()
-        self._values = MinuteValues(self._segments)
+        self._slices = Slices(self._segments)
         self._now = now
 
     def close(self) -> None:
@@ -112,11 +114,23 @@ class StoreReader:
 
     def slices(self, indicator: Indicator, window: Window) -> list[Slice]:
         with self._snapshots.open() as snapshot:
-            return slices.minutes(snapshot, self._values, indicator, window)
+            return self._slices.of(snapshot, indicator, window, now_s=self._now())
+
+    def slices_of(self, indicators: Sequence[Indicator], window: Window) -> list[list[Slice]]:
+        with self._snapshots.open() as snapshot:
+            return self._slices.of_many(snapshot, indicators, window, now_s=self._now())
+
+    def settled_s(self, indicator: Indicator, now_s: float) -> int | None:
+        if not isinstance(indicator, EndpointIndicator):
+            return None
+        with self._snapshots.open() as snapshot:
+            return endpoint_slices.settled_s(snapshot, indicator, now_s)
 
     def edges_around(
         self, indicator: Indicator, window: Window
     ) -> tuple[Fraction, Fraction] | None:
+        if not isinstance(indicator, LatencyIndicator):
+            return None
         found = self.latency(indicator.metric, Selection(window=window, where=indicator.where))
         distributions = [point.distribution for each in found for point in each.points]
         return decided_around(distributions, indicator.threshold_s)
@@ -128,6 +142,10 @@ class StoreReader:
             return endpoint_series.endpoints(
                 snapshot, window, service=service, metric=metric, now_s=self._now()
             )
+
+    def gpus(self, window: Window, *, where: Labels = (), step_s: int | None = None) -> Gpus:
+        with self._snapshots.open() as snapshot:
+            return gpus.gpus(snapshot, window, where=where, step_s=step_s)
 
     def label_values(self, name: str, window: Window) -> list[str]:
         with self._snapshots.open() as snapshot:

@@ -25,7 +25,7 @@ from domain.grid import Cells
 from domain.labels import Labels, value_of
 from domain.metric import METRICS, Kind
 
-__all__ = ["Gathered", "Plan", "gather", "held", "plan", "rows", "totals"]
+__all__ = ["Gathered", "Plan", "Row", "gather", "held", "plan", "rows", "totals"]
 
 _ROOM_ROWS = 32_768
 _FEW_ROWS = 64  # so that decoding works in the processor's cache

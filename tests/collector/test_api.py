@@ -221,6 +221,7 @@ def test_every_path_stands_in_openapi_with_its_answer(client):
             "labels",
             "freshness",
             "conditions",
+            "gpus",
             "health",
         )
     }
