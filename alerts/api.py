@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from fractions import Fraction
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query
+from fastapi.responses import PlainTextResponse
 
 from alerts.blame import Blame
-from alerts.ledger import AlertRecord, Budget, Ledger, RuleStanding, Standing
-from domain.objective import Objective
-from domain.slice import Slice, Tally
+from alerts.evidence import csv_text
+from alerts.ledger import AlertRecord, Ledger
+from alerts.response import Acknowledgement
+from alerts.standing_json import (
+    burn_down_json,
+    composite_json,
+    event_count_json,
+    event_json,
+    rfc3339,
+    standing_json,
+)
+from domain.objective import DAY_S
 
 __all__ = ["alert_json", "router", "standing_json"]
+
+
+_MOST_STEPS = 3000
+_Instant = Annotated[int | None, Query(ge=0, le=1 << 40, description="Epoch s; default: newest.")]
+_Span = Annotated[int, Query(ge=300, le=90 * DAY_S, description="How far back (s).")]
+_Step = Annotated[int, Query(ge=300, le=DAY_S, multiple_of=300, description="One point each (s).")]
 
 
 def router(ledger: Ledger) -> APIRouter:
@@ -31,6 +45,9 @@ def router(ledger: Ledger) -> APIRouter:
             raise HTTPException(404, f"there is no objective {objective_id!r}; see /api/v1/slos")
         return standing_json(standing)
 
+    _add_details(routes, ledger)
+    _add_composites(routes, ledger)
+
     @routes.get("/alerts")
     def alerts(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:
         return {"alerts": [alert_json(each) for each in ledger.alerts(limit=limit)]}
@@ -42,31 +59,74 @@ def router(ledger: Ledger) -> APIRouter:
             raise HTTPException(404, f"there is no alert {alert_id!r}; see /api/v1/alerts")
         return alert_json(record)
 
+    @routes.get("/alerts/{alert_id}/slices.csv", response_class=PlainTextResponse)
+    def slices_csv(alert_id: str) -> PlainTextResponse:
+        """The minutes on which it fired and ended, as they counted then."""
+        if ledger.alert(alert_id) is None:
+            raise HTTPException(404, f"there is no alert {alert_id!r}; see /api/v1/alerts")
+        return PlainTextResponse(csv_text(ledger.evidence(alert_id)), media_type="text/csv")
+
     return routes
 
 
-def standing_json(standing: Standing) -> dict[str, Any]:
-    """One promise. Shares are 0 to 1; low and high are equal where the source is exact."""
-    answer: dict[str, Any] = {
-        "id": standing.id,
-        "objective": _objective(standing.objective),
-        "description": standing.description,
-        "state": standing.state.value,
-        "stale": standing.stale,
-        "trouble": standing.trouble or None,
-        "message": standing.message,
-        "budget": _budget(standing.budget),
-        "burn": {"low": _share(standing.burn_low), "high": _share(standing.burn_high)},
-        "exhausted_in_s": standing.exhausted_in_s,
-        "last_hour": _tally(standing.last_hour),
-        "rules": [_rule(each) for each in standing.rules],
-        "evaluated_at": _rfc3339(standing.evaluated_at_s),
-        "observed_at": _rfc3339(standing.observed_at_s),
-        "alerts": list(standing.alert_ids),
-    }
-    if standing.slices:
-        answer["slices"] = [_slice(each) for each in standing.slices]
-    return answer
+def _add_details(routes: APIRouter, ledger: Ledger) -> None:
+    """What a promise's page shows."""
+
+    def window(until: int | None, span_s: int, objective_id: str) -> tuple[int, int]:
+        standing = ledger.standing(objective_id, spark_s=0)
+        if standing is None:
+            raise HTTPException(404, f"there is no objective {objective_id!r}; see /api/v1/slos")
+        end_s = standing.evaluated_at_s if until is None else until
+        return end_s - span_s, end_s
+
+    @routes.get("/slos/{objective_id}/budget")
+    def budget(
+        objective_id: str, until: _Instant = None, span_s: _Span = 30 * DAY_S, step_s: _Step = 3600
+    ) -> dict[str, Any]:
+        """The burn-down of the budget: what was left at every step, and where the line breaks."""
+        since_s, until_s = window(until, _few(span_s, step_s), objective_id)
+        return burn_down_json(ledger.burn_down(objective_id, since_s, until_s, step_s))
+
+    @routes.get("/slos/{objective_id}/events")
+    def events(
+        objective_id: str, until: _Instant = None, span_s: _Span = DAY_S, step_s: _Step = 300
+    ) -> dict[str, Any]:
+        """What was counted in every step, and how many a second."""
+        since_s, until_s = window(until, _few(span_s, step_s), objective_id)
+        found = ledger.event_counts(objective_id, since_s, until_s, step_s)
+        return {"events": [event_count_json(each) for each in found]}
+
+    @routes.get("/slos/{objective_id}/history")
+    def history(
+        objective_id: str, limit: Annotated[int, Query(ge=1, le=1000)] = 200
+    ) -> dict[str, Any]:
+        """Revisions, resets, maintenance, and what its alerts did; the newest first."""
+        window(None, 0, objective_id)
+        found = ledger.history(objective_id, limit=limit)
+        return {"history": [event_json(each) for each in found]}
+
+
+def _few(span_s: int, step_s: int) -> int:
+    """No more steps than anybody can look at."""
+    if span_s // step_s > _MOST_STEPS:
+        raise HTTPException(422, f"more than {_MOST_STEPS} steps; ask for a larger step_s")
+    return span_s
+
+
+def _add_composites(routes: APIRouter, ledger: Ledger) -> None:
+    @routes.get("/composites")
+    def composites() -> dict[str, Any]:
+        """The promises made of others, worst first."""
+        return {"composites": [composite_json(each) for each in ledger.composites()]}
+
+    @routes.get("/composites/{composite_id}")
+    def composite(composite_id: str) -> dict[str, Any]:
+        found = ledger.composite(composite_id)
+        if found is None:
+            raise HTTPException(
+                404, f"there is no composite {composite_id!r}; see /api/v1/composites"
+            )
+        return composite_json(found)
 
 
 def alert_json(record: AlertRecord) -> dict[str, Any]:
@@ -82,79 +142,37 @@ def alert_json(record: AlertRecord) -> dict[str, Any]:
         "inhibited": record.inhibited,
         "flaps": record.flaps,
         "dedup_key": record.dedup_key,
-        "started_at": _rfc3339(record.started_at_s),
-        "resolved_at": _rfc3339(record.resolved_at_s),
+        "started_at": rfc3339(record.started_at_s),
+        "resolved_at": rfc3339(record.resolved_at_s),
         "message": record.message,
         "why": list(record.why),
         "stage": record.stage,
         "labels": dict(record.condition.labels) if record.condition else None,
         "blame": _blame(record.blame),
+        "acknowledged": _acknowledgement(record.response.acknowledgement),
+        "silenced_by": record.response.silence_id,
+        "escalated": record.response.escalated,
+        "told": list(record.response.told),
         "history": [
-            {"at": _rfc3339(each.at_s), "event": each.event, "text": each.text}
+            {
+                "at": rfc3339(each.at_s),
+                "event": each.event,
+                "text": each.text,
+                "author": each.author,
+            }
             for each in record.history
         ],
     }
 
 
-def _objective(objective: Objective) -> dict[str, Any]:
+def _acknowledgement(taken: Acknowledgement | None) -> dict[str, Any] | None:
+    if taken is None:
+        return None
     return {
-        "name": objective.name,
-        "metric": objective.indicator.metric,
-        "threshold_s": float(objective.indicator.threshold_s),
-        "target": float(objective.target),
-        "period_s": objective.period_s,
-        "where": dict(objective.indicator.where),
-        "min_events": objective.min_events,
-        "runbook": objective.runbook or None,
-    }
-
-
-def _budget(budget: Budget) -> dict[str, Any]:
-    return {
-        "remaining_low": _share(budget.remaining_low),
-        "remaining_high": _share(budget.remaining_high),
-        "allowed": _share(budget.allowed),
-        "spent_low": budget.spent_low,
-        "spent_high": budget.spent_high,
-        "total": budget.total,
-        "period_s": budget.period_s,
-        "counted_since": _rfc3339(budget.counted_since_s),
-    }
-
-
-def _rule(standing: RuleStanding) -> dict[str, Any]:
-    verdict, alert = standing.verdict, standing.alert
-    return {
-        "name": verdict.rule.name,
-        "severity": verdict.rule.severity.value,
-        "factor": float(verdict.rule.factor),
-        "reason": verdict.reason.value,
-        "status": alert.status.value,
-        "since": _rfc3339(alert.since_s),
-        "stale": alert.stale,
-        "long": {"window_s": verdict.rule.long_s, **_tally(verdict.long)},
-        "short": {"window_s": verdict.rule.short_s, **_tally(verdict.short)},
-    }
-
-
-def _tally(tally: Tally) -> dict[str, int]:
-    return {
-        "bad_low": tally.bad_low,
-        "bad_high": tally.bad_high,
-        "total": tally.total,
-        "minutes": tally.minutes,
-        "observed_minutes": tally.observed_minutes,
-    }
-
-
-def _slice(each: Slice) -> dict[str, Any]:
-    return {
-        "at": _rfc3339(each.minute_at_s),
-        "state": each.state.value,
-        "good_low": each.good_low,
-        "good_high": each.good_high,
-        "total": each.total,
-        "excluded": each.excluded,
+        "by": taken.by,
+        "note": taken.note,
+        "at": rfc3339(taken.at_s),
+        "until": rfc3339(taken.until_s),
     }
 
 
@@ -180,13 +198,3 @@ def _blame(blame: Blame | None) -> dict[str, Any] | None:
         "behind": list(blame.behind),
         "next": blame.next_step or None,
     }
-
-
-def _share(value: Fraction | None) -> float | None:
-    return None if value is None else float(value)
-
-
-def _rfc3339(at_s: int | None) -> str | None:
-    if at_s is None:
-        return None
-    return datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from collector.query import Flow, Series, Stages, StageShare, Window
 from domain.distribution import EMPTY, add_all
+from domain.indicator import GoodputIndicator, Indicator, LatencyIndicator
 from domain.labels import Labels, project
 from domain.request import Stage
 
-__all__ = ["PER_TOKEN", "Blame", "Place", "blame", "per_token"]
+__all__ = ["PER_TOKEN", "Blame", "Place", "blame", "per_token", "stage_metric"]
 
 PER_TOKEN = {"tpot": "tpot", "itl": "itl", "itl_max": "tpot"}
 """Promises on tokens, and the latency that says how long decoding took for each."""
@@ -71,6 +72,17 @@ class Blame:
     next_step: str = ""
     per_token: bool = False
     behind: tuple[str, ...] = ()
+
+
+def stage_metric(indicator: Indicator) -> str | None:
+    """The latency whose stages explain a broken promise; None: no stage of a request does."""
+    match indicator:
+        case LatencyIndicator():
+            return indicator.metric
+        case GoodputIndicator():
+            return indicator.limits[0].metric if len(indicator.limits) == 1 else "e2e"
+        case _:
+            return None
 
 
 def per_token(series: Sequence[Series], window: Window) -> list[Stages]:

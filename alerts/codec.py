@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 from alerts.blame import Blame, Place
-from alerts.definition import Definition
+from alerts.definition_codec import definition_from, definition_text, indicator_text
 from alerts.evaluate import Reason, Verdict
 from alerts.history import Spending
-from alerts.state import Timers
-from domain.indicator import Indicator, LatencyIndicator
+from alerts.promise import Composite
 from domain.labels import labels_of
-from domain.objective import Objective, Severity, burn_rules
+from domain.objective import burn_rules
 from domain.request import Stage
 from domain.slice import Tally
 
 __all__ = [
     "blame_from",
     "blame_text",
+    "composites_from",
+    "composites_text",
     "definition_from",
     "definition_text",
     "indicator_text",
@@ -31,52 +32,32 @@ __all__ = [
 _TALLY = ("good_low", "good_high", "total", "minutes", "observed_minutes")
 
 
-def indicator_text(indicator: Indicator) -> str:
-    """What is counted; the same text means the same minutes."""
-    return json.dumps([indicator.metric, str(indicator.threshold_s), list(indicator.where)])
-
-
-def definition_text(definition: Definition) -> str:
-    objective, indicator = definition.objective, definition.objective.indicator
+def composites_text(composites: Iterable[Composite]) -> str:
     return json.dumps(
-        {
-            "name": objective.name,
-            "metric": indicator.metric,
-            "threshold_s": str(indicator.threshold_s),
-            "where": dict(indicator.where),
-            "target": str(objective.target),
-            "period_s": objective.period_s,
-            "min_events": objective.min_events,
-            "runbook": objective.runbook,
-            "description": definition.description,
-            "for_s": definition.timers.for_s,
-            "keep_firing_s": definition.timers.keep_firing_s,
-            "no_data_after_s": definition.no_data_after_s,
-            "no_data": definition.no_data and definition.no_data.value,
-        }
+        [
+            {
+                "name": each.name,
+                "of": list(each.of),
+                "weights": [str(weight) for weight in each.weights],
+                "target": None if each.target is None else str(each.target),
+                "description": each.description,
+            }
+            for each in composites
+        ]
     )
 
 
-def definition_from(text: str) -> Definition:
-    said = json.loads(text)
-    return Definition(
-        objective=Objective(
+def composites_from(text: str) -> list[Composite]:
+    return [
+        Composite(
             name=said["name"],
-            indicator=LatencyIndicator(
-                metric=said["metric"],
-                threshold_s=Fraction(said["threshold_s"]),
-                where=labels_of(said["where"]),
-            ),
-            target=Fraction(said["target"]),
-            period_s=said["period_s"],
-            min_events=said["min_events"],
-            runbook=said["runbook"],
-        ),
-        description=said["description"],
-        timers=Timers(for_s=said["for_s"], keep_firing_s=said["keep_firing_s"]),
-        no_data_after_s=said["no_data_after_s"],
-        no_data=said["no_data"] and Severity(said["no_data"]),
-    )
+            of=tuple(said["of"]),
+            weights=tuple(Fraction(weight) for weight in said["weights"]),
+            target=None if said["target"] is None else Fraction(said["target"]),
+            description=said["description"],
+        )
+        for said in json.loads(text)
+    ]
 
 
 def standing_text(
@@ -95,12 +76,7 @@ def standing_text(
                 ]
                 for each in verdicts
             ],
-            "spending": [
-                str(spending.allowed),
-                spending.spent_low,
-                spending.spent_high,
-                spending.total,
-            ],
+            "spending": [spending.as_counts(), spending.spent_low, spending.spent_high],
             "last_hour": _tally_list(last_hour),
             "trouble": trouble,
         }
@@ -121,13 +97,20 @@ def standing_from(text: str, period_s: int) -> tuple[list[Verdict], Spending, Ta
         )
         for name, reason, long, short, holds, observed in said["verdicts"]
     ]
-    allowed, low, high, total = said["spending"]
     return (
         verdicts,
-        Spending(Fraction(allowed), low, high, total),
+        _spending(said["spending"]),
         _tally(said["last_hour"]),
         said.get("trouble", ""),  # why get: an earlier version did not write it
     )
+
+
+def _spending(said: Sequence[Any]) -> Spending:
+    if isinstance(said[0], str):  # why: the first version wrote one budget for all
+        allowed, low, high, total = said
+        return Spending({Fraction(allowed) / total: total} if total else {}, low, high)
+    counts, low, high = said
+    return Spending({Fraction(budget): total for budget, total in counts.items()}, low, high)
 
 
 def blame_text(blame: Blame | None) -> str:

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
-from alerts.definition import Definition
-from alerts.evaluate import Verdict, judge
+from alerts.budget import LEVELS, Budget, after_level
+from alerts.counting import Exclusion, budget_at, counted, maintenance_at
+from alerts.evaluate import Limit, Verdict, judge, limit_of
 from alerts.history import History, Spending
 from alerts.incident import NO_DATA, Change, Incident, Tier, decisive, incidents_after
+from alerts.maintenance import Maintenance
+from alerts.promise import Definition
 from alerts.state import QUIET, Alert, Timers, after, after_silence
 from domain.slice import MINUTE_S, Slice, Tally
 
@@ -34,7 +38,8 @@ class Stretch:
 class Course:
     """What is known of one objective after the minute that ended at `evaluated_until_s`.
 
-    `trouble`: why the minutes after it could not be judged.
+    `trouble`: why the minutes after it could not be judged. `reset_s`: when somebody said that the
+    budget begins anew. `exclusions`: maintenance so far, by name and beginning.
     """
 
     stretches: Sequence[Stretch]
@@ -44,11 +49,18 @@ class Course:
     spending: Spending = field(default_factory=Spending)
     observed_at_s: int | None = None
     counted_since_s: int | None = None
+    reset_s: int | None = None
     alerts: dict[str, Alert] = field(default_factory=dict)
     incidents: dict[Tier, Incident] = field(default_factory=dict)
-    verdicts: tuple[Verdict, ...] = ()
     saved_alerts: dict[str, Alert] = field(default_factory=dict)
+    exclusions: dict[tuple[str, int], Exclusion] = field(default_factory=dict)
     trouble: str = ""
+    _seen: bool = True
+    _verdicts: tuple[Verdict, ...] | None = None
+    _unspent: bool = False
+    _granted: tuple[Definition, Fraction] | None = None
+    _period: tuple[int, int] = (0, 0)
+    _judged_by: tuple[tuple[Fraction, int], tuple[Limit, ...]] | None = None
 
     @property
     def definition(self) -> Definition:
@@ -60,11 +72,50 @@ class Course:
 
     @property
     def period_begin_s(self) -> int:
-        return self.evaluated_until_s - self.definition.objective.period_s
+        return self.definition.objective.period_begin_s(self.evaluated_until_s)
+
+    @property
+    def budget_begin_s(self) -> int:
+        """Where the present budget began: by its period, its start, or a reset."""
+        return self._budget_begin_s(self.evaluated_until_s)
+
+    @property
+    def budget(self) -> Budget:
+        at_s, begin_s = self.evaluated_until_s, self.budget_begin_s
+        objective = self.definition.objective
+        return Budget(
+            allowed=self.spending.allowed,
+            spent_low=self.spending.spent_low,
+            spent_high=self.spending.spent_high,
+            total=self.spending.total,
+            period_s=objective.period_length_s(at_s),
+            counted_since_s=self.counted_since_s,
+            begin_s=begin_s,
+            at_s=at_s,
+            end_s=objective.period_end_s(at_s),
+            excluded_minutes=sum(
+                each.minutes_within(begin_s, at_s) for each in self.exclusions.values()
+            ),
+        )
 
     @property
     def last_hour(self) -> Tally:
         return self.history.tally(_HOUR_S, self.evaluated_until_s)
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Every rule on the newest minute."""
+        if self._verdicts is None:
+            self._verdicts = tuple(self._verdict(limit) for limit in self._limits)
+        return self._verdicts
+
+    @property
+    def leaving_s(self) -> range:
+        """The minutes that the budget loses with the next one; a calendar loses all, or none."""
+        if self.definition.objective.calendar is not None:
+            return range(0)
+        next_s = self.evaluated_until_s + MINUTE_S
+        return range(self.budget_begin_s, self._budget_begin_s(next_s), MINUTE_S)
 
     def verdict_of(self, tier: Tier) -> Verdict | None:
         """What an incident of that tier rests on now."""
@@ -72,92 +123,188 @@ class Course:
 
     def stretch_at(self, minute_at_s: int) -> Stretch:
         """What was in force in that minute."""
+        if self.stretches[-1].since_s <= minute_at_s:
+            return self.stretches[-1]
         return next(
             (each for each in reversed(self.stretches) if each.since_s <= minute_at_s),
             self.stretches[0],
         )
 
+    def count(self, each: Slice) -> Slice:
+        """The minute as it counts: as promised then, in the unit that is promised now."""
+        definition = self.stretch_at(each.minute_at_s).definition
+        return counted(definition, each, self.definition.objective.slices)
+
     def advance(self, each: Slice, leaving: Sequence[Slice], *, live: bool) -> list[Change]:
         """The next minute: counted, judged, and what it changes. `leaving`: too old for the period."""
-        self.history.extend(each)
-        self._spend(each)
-        for old in leaving:
-            self._spend(old, sign=-1)
-        self.evaluated_until_s = each.minute_at_s + MINUTE_S
+        whole = self.count(each)
+        self.history.extend(whole)
+        self._move(whole, leaving)
         if each.observed:
             self.observed_at_s = self.evaluated_until_s
-        self._judge(observed=each.observed)
+        self._seen, self._verdicts = whole.observed, None
+        maintenance = maintenance_at(self.definition, each.minute_at_s)
+        if maintenance is not None:
+            self._set_aside(maintenance, each.minute_at_s)
+            return []  # why: maintenance neither raises nor ends anything
+        self._judge()
         self._watch_silence(observed=each.observed, live=live)
-        self.incidents, changes = incidents_after(
-            self.definition, self.incidents, self.alerts, self.verdicts, at_s=self.evaluated_until_s
-        )
-        return changes
+        self._watch_budget()
+        return self._changes()
 
     def amend(self, late: Sequence[Slice]) -> list[Slice]:
         """Late or older minutes: those that differ from what is known, now counted as they are.
 
         They change sums and budget; what was judged stays judged.
         """
-        differing = [each for each in late if each.observed and self._differs(each)]
-        for each in differing:
-            if each.minute_at_s >= self.period_begin_s and self._in_force(each):
-                if each.minute_at_s >= self.history.begin_s:
-                    self._spend(self.history.at(each.minute_at_s), sign=-1)
-                self._spend(each)
-            ends_s = each.minute_at_s + MINUTE_S
-            self.observed_at_s = max(self.observed_at_s or ends_s, ends_s)
-        self.history.amend(differing)
-        return differing
+        differing = []
+        for each in late:
+            if not each.observed:
+                continue
+            whole = self.count(each)
+            if self._differs(whole):
+                differing.append((each, whole))
+                self._amend(whole)
+            elif self.definition.objective.slices is not None:
+                # why: a minute may be as good as it was although its requests are not
+                differing.append((each, whole))
+        self.history.amend([whole for _, whole in differing])
+        if differing:
+            self._verdicts = None
+        return [each for each, _ in differing]
+
+    def _amend(self, whole: Slice) -> None:
+        at_s = whole.minute_at_s
+        if at_s >= self.budget_begin_s and self._in_force(whole):
+            if at_s >= self.history.begin_s:
+                self._spend(self.history.at(at_s), sign=-1)
+            self._spend(whole)
+        maintenance = maintenance_at(self.stretch_at(at_s).definition, at_s)
+        if maintenance is not None:
+            self._set_aside(maintenance, at_s)
+        self.observed_at_s = max(self.observed_at_s or 0, at_s + MINUTE_S)
 
     def _in_force(self, each: Slice) -> bool:
         """Not a minute that an earlier query has counted already."""
         return self.stretch_at(each.minute_at_s).series_id == self.series_id
 
-    def _differs(self, each: Slice) -> bool:
-        if each.minute_at_s < self.history.begin_s:
+    def _differs(self, whole: Slice) -> bool:
+        if whole.minute_at_s < self.history.begin_s:
             return True
-        known = self.history.at(each.minute_at_s)
-        return (known.good_low, known.good_high, known.total, known.observed) != (
-            each.good_low,
-            each.good_high,
-            each.total,
-            each.observed,
+        return self.history.row(whole.minute_at_s) != (
+            whole.good_low,
+            whole.good_high,
+            whole.total,
+            int(whole.observed),
         )
 
-    def _spend(self, each: Slice, *, sign: int = 1) -> None:
-        if each.observed and (
-            self.counted_since_s is None or each.minute_at_s < self.counted_since_s
-        ):
-            self.counted_since_s = each.minute_at_s
-        stretch = self.stretch_at(each.minute_at_s)
-        self.spending.add(each, stretch.definition.objective.budget, sign=sign)
+    def _move(self, whole: Slice, leaving: Sequence[Slice]) -> None:
+        """One minute on: into the budget with the new one, out of it with what is too old."""
+        begun_s = self.budget_begin_s
+        self.evaluated_until_s = whole.minute_at_s + MINUTE_S
+        begin_s = self.budget_begin_s
+        if begin_s > begun_s and self.definition.objective.calendar is not None:
+            self.spending = Spending()
+        for old in leaving:
+            self._spend(self.count(old), sign=-1)
+        if whole.minute_at_s >= begin_s:
+            self._spend(whole)
 
-    def _judge(self, *, observed: bool) -> None:
-        at_s, objective = self.evaluated_until_s, self.definition.objective
-        self.verdicts = tuple(
-            judge(
-                objective,
-                rule,
-                long=self.history.tally(rule.long_s, at_s),
-                short=self.history.tally(rule.short_s, at_s),
-                observed=observed,
-            )
-            for rule in self.definition.rules
+    def _spend(self, whole: Slice, *, sign: int = 1) -> None:
+        at_s = whole.minute_at_s
+        if whole.observed and (self.counted_since_s is None or at_s < self.counted_since_s):
+            self.counted_since_s = at_s
+        if whole.total:
+            self.spending.add(whole, self._budget_at(at_s), sign=sign)
+
+    def _budget_at(self, minute_at_s: int) -> Fraction:
+        definition = self.stretch_at(minute_at_s).definition
+        if definition.changes:
+            return budget_at(definition, minute_at_s)
+        if self._granted is None or self._granted[0] is not definition:
+            self._granted = definition, definition.objective.budget
+        return self._granted[1]
+
+    def _set_aside(self, maintenance: Maintenance, minute_at_s: int) -> None:
+        begin_s = (maintenance.next(minute_at_s) or (minute_at_s,))[0]
+        key = maintenance.name, begin_s
+        until_s = minute_at_s + MINUTE_S
+        known = self.exclusions.get(key)
+        self.exclusions[key] = Exclusion(
+            name=maintenance.name,
+            since_s=begin_s,
+            until_s=until_s if known is None else max(known.until_s, until_s),
+            reason=maintenance.reason,
         )
-        for verdict in self.verdicts:
-            before = self.alerts.get(verdict.rule.name, QUIET)
-            self.alerts[verdict.rule.name] = after(
-                before, verdict, self.definition.timers, at_s=at_s
+
+    def _budget_begin_s(self, at_s: int) -> int:
+        first_s = max(self.definition.since_s or 0, self.reset_s or 0)
+        return max(first_s, self._period_begin_s(at_s))
+
+    def _period_begin_s(self, at_s: int) -> int:
+        """Of a calendar found once per period: zones are slow."""
+        objective = self.definition.objective
+        if objective.calendar is None:
+            return at_s - objective.period_s
+        if not self._period[0] <= at_s < self._period[1]:
+            self._period = (objective.calendar.begin_s(at_s), objective.calendar.end_s(at_s))
+        return self._period[0]
+
+    @property
+    def now(self) -> Definition:
+        """With the target that is in force in the newest minute."""
+        definition = self.definition
+        if not definition.changes:
+            return definition
+        return definition.in_force(self.evaluated_until_s - MINUTE_S)
+
+    @property
+    def _limits(self) -> tuple[Limit, ...]:
+        """Of every rule, by the target in force; made anew only where that has changed."""
+        now = self.now
+        key = (now.objective.target, now.objective.period_s)
+        if self._judged_by is None or self._judged_by[0] != key:
+            limits = tuple(limit_of(now.objective, rule, now.clear) for rule in now.rules)
+            self._judged_by = key, limits
+        return self._judged_by[1]
+
+    def _verdict(self, limit: Limit) -> Verdict:
+        at_s = self.evaluated_until_s
+        return judge(
+            limit,
+            long=self.history.tally(limit.rule.long_s, at_s),
+            short=self.history.tally(limit.rule.short_s, at_s),
+            observed=self._seen,
+        )
+
+    def _judge(self) -> None:
+        for limit in self._limits:
+            name = limit.rule.name
+            before = self.alerts.get(name, QUIET)
+            # why: a settled alert changes only by a burn, and that is one comparison
+            if before.settled and not (self._seen and self._burning(limit)):
+                continue
+            self.alerts[name] = after(
+                before, self._verdict(limit), self.definition.timers, at_s=self.evaluated_until_s
             )
+
+    def _burning(self, limit: Limit) -> bool:
+        rule, newest = limit.rule, self.history.newest
+        return limit.exceeded(
+            *newest(rule.short_s // MINUTE_S, surely=limit.surely)
+        ) and limit.exceeded(*newest(rule.long_s // MINUTE_S, surely=limit.surely))
 
     def _watch_silence(self, *, observed: bool, live: bool) -> None:
         if self.definition.no_data is None:
             self.alerts.pop(NO_DATA, None)
             return
+        before = self.alerts.get(NO_DATA, QUIET)
+        if observed and before.settled:
+            return
         # why one minute less: the first minute of silence has passed when it is judged
         waits_s = max(self.definition.no_data_after_s - MINUTE_S, 0)
         self.alerts[NO_DATA] = after_silence(
-            self.alerts.get(NO_DATA, QUIET),
+            before,
             Timers(for_s=waits_s),
             observed=observed,
             known=self.observed_at_s is not None,
@@ -165,7 +312,31 @@ class Course:
             at_s=self.evaluated_until_s,
         )
 
+    def _watch_budget(self) -> None:
+        if not self.definition.notes:
+            for level in LEVELS:
+                self.alerts.pop(level.name, None)
+            return
+        if self._unspent and self.spending.less_than_half:
+            return  # why: of the whole period there is more left than of what it has had so far
+        left = self.budget.of_period_low
+        for level in LEVELS:
+            before = self.alerts.get(level.name, QUIET)
+            now = after_level(before, level, left, at_s=self.evaluated_until_s)
+            if now is not before:
+                self.alerts[level.name] = now
+        self._unspent = all(self.alerts.get(level.name, QUIET).settled for level in LEVELS)
+
+    def _changes(self) -> list[Change]:
+        if not self.incidents and not any(each.open for each in self.alerts.values()):
+            return []
+        self.incidents, changes = incidents_after(
+            self.now, self.incidents, self.alerts, self.verdict_of, at_s=self.evaluated_until_s
+        )
+        return changes
+
 
 def history_minutes(definition: Definition) -> int:
     """How many minutes the rules of a definition look back."""
-    return max((_HOUR_S, *(rule.long_s for rule in definition.rules))) // MINUTE_S
+    regimes = [definition, *(definition.in_force(each.since_s) for each in definition.changes)]
+    return max((_HOUR_S, *(r.long_s for each in regimes for r in each.rules))) // MINUTE_S

@@ -13,10 +13,10 @@ from fractions import Fraction
 from domain.objective import BurnRule, Objective, Severity
 from domain.slice import Tally
 
-__all__ = ["CLEAR_RATIO", "Reason", "Verdict", "judge", "surely_above"]
+__all__ = ["CLEAR_RATIO", "Limit", "Reason", "Verdict", "judge", "limit_of", "surely_above"]
 
 CLEAR_RATIO = Fraction(9, 10)
-"""An alert that fires goes on until the burn is below this share of the rule's factor."""
+"""Unless a definition says otherwise."""
 
 _Z = Fraction(1645, 1000)
 """One-sided 95 %."""
@@ -48,24 +48,50 @@ class Verdict:
     observed: bool
 
 
-def judge(
-    objective: Objective, rule: BurnRule, *, long: Tally, short: Tally, observed: bool
-) -> Verdict:
-    """Burning in the long window (it matters) and in the short one (it still happens)."""
-    limit = rule.factor * objective.budget
-    surely = rule.severity is Severity.PAGE
-    windows = (long, short)
-    reasons = (_reason(window, limit, surely=surely) for window in windows)
-    reason = next((each for each in reasons if each is not Reason.BURNING), Reason.BURNING)
-    if reason is Reason.BURNING and surely and not _enough(long, objective, limit):
-        reason = Reason.TOO_FEW
-    clear = CLEAR_RATIO * limit
-    return Verdict(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The share of bad ones above which one rule of a promise burns, and below which it clears."""
+
+    rule: BurnRule
+    burns: Fraction
+    clears: Fraction
+    min_events: int
+    surely: bool
+
+    def exceeded(self, bad: int, total: int) -> bool:
+        """`domain.objective.burns` in integers: 4000 windows are judged per tick."""
+        return bad * self.burns.denominator > self.burns.numerator * total
+
+    def held(self, bad: int, total: int) -> bool:
+        """Whether an alert that fires goes on."""
+        return bad * self.clears.denominator > self.clears.numerator * total
+
+
+def limit_of(objective: Objective, rule: BurnRule, clear: Fraction = CLEAR_RATIO) -> Limit:
+    """`clear`: the share of the factor below which an alert that fires ends."""
+    burns = rule.factor * objective.budget
+    return Limit(
         rule=rule,
+        burns=burns,
+        clears=clear * burns,
+        min_events=objective.min_events,
+        surely=rule.severity is Severity.PAGE,
+    )
+
+
+def judge(limit: Limit, *, long: Tally, short: Tally, observed: bool) -> Verdict:
+    """Burning in the long window (it matters) and in the short one (it still happens)."""
+    windows = (long, short)
+    reasons = [_reason(window, limit) for window in windows]
+    reason = next((each for each in reasons if each is not Reason.BURNING), Reason.BURNING)
+    if reason is Reason.BURNING and limit.surely and not _enough(long, limit):
+        reason = Reason.TOO_FEW
+    return Verdict(
+        rule=limit.rule,
         reason=reason,
         long=long,
         short=short,
-        holds=all(_above(window, clear, surely=surely) for window in windows),
+        holds=all(limit.held(_bad(window, limit), window.total) for window in windows),
         observed=observed,
     )
 
@@ -80,20 +106,18 @@ def surely_above(bad: int, total: int, limit: Fraction) -> bool:
     return excess > 0 and excess**2 > _Z**2 * limit * (1 - limit) * total
 
 
-def _reason(window: Tally, limit: Fraction, *, surely: bool) -> Reason:
+def _reason(window: Tally, limit: Limit) -> Reason:
     if not window.observed_minutes:
         return Reason.NOT_OBSERVED
     if not window.total:
         return Reason.NO_TRAFFIC
-    return Reason.BURNING if _above(window, limit, surely=surely) else Reason.CALM
+    return Reason.BURNING if limit.exceeded(_bad(window, limit), window.total) else Reason.CALM
 
 
-def _above(window: Tally, limit: Fraction, *, surely: bool) -> bool:
-    """`domain.objective.burns` in integers: 4000 windows are judged per tick."""
-    bad = window.bad_low if surely else window.bad_high
-    return bad * limit.denominator > limit.numerator * window.total
+def _bad(window: Tally, limit: Limit) -> int:
+    return window.bad_low if limit.surely else window.bad_high
 
 
-def _enough(long: Tally, objective: Objective, limit: Fraction) -> bool:
-    """Many bad requests, or so large a share of few that chance is ruled out."""
-    return long.bad_low >= objective.min_events or surely_above(long.bad_low, long.total, limit)
+def _enough(long: Tally, limit: Limit) -> bool:
+    """Many bad ones, or so large a share of few that chance is ruled out."""
+    return long.bad_low >= limit.min_events or surely_above(long.bad_low, long.total, limit.burns)

@@ -1,7 +1,7 @@
 """The tick: every minute that has closed is judged once, in order, and what changes is written down.
 
 A minute is closed when every live source has passed it (the reader's watermark), or `grace_s`
-after its end. Missed ticks are made up for, minute by minute. A step is one transaction; if it does
+after its end; of a source that settles late, when it has settled. Missed ticks are made up for, minute by minute. A step is one transaction; if it does
 not commit, memory is thrown away and read again, so that a crash at any point loses nothing.
 An objective whose minutes cannot be read holds up no other; its standing says so.
 """
@@ -12,23 +12,27 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from alerts.blame import Blame
+from alerts.budget_records import newer_resets, spending
 from alerts.course import Course
-from alerts.definition import Definition
+from alerts.evidence import Evidence, evidence, keep
 from alerts.incident import Change, Event, Incident
 from alerts.inquiry import Inquiry
 from alerts.loop import Loop
+from alerts.minute_source import MinuteSource, Told
 from alerts.notice import Notice, notice, record, refresh, retire
+from alerts.promise import Composite, Definition
 from alerts.records import (
     deactivate,
     forget,
     leaving,
     load_course,
+    save_composites,
     save_courses,
     save_minutes,
     turn_back,
@@ -53,6 +57,16 @@ _REFRESH_S = 300
 _AHEAD_S = 120
 
 
+@dataclass(slots=True)
+class _Step:
+    """What one step has found, to be written down at once."""
+
+    fresh: list[tuple[Course, list[Slice]]] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    accused: list[tuple[Course, Incident, Blame | None]] = field(default_factory=list)
+    evidence: list[Evidence] = field(default_factory=list)
+
+
 class Evaluator:
     """Walks all objectives through time. One thread calls `tick`; readers use the ledger.
 
@@ -68,16 +82,21 @@ class Evaluator:
         settings: AlertsSettings | None = None,
         wake: Callable[[], None] = lambda: None,
         replaying: bool = False,
+        composites: Sequence[Composite] = (),
     ) -> None:
         self._reader = reader
         self._definitions = objectives
         self._state = state
         self._settings = settings or AlertsSettings()
         self._wake = wake
+        self._source = MinuteSource(reader, grace_s=self._settings.grace_s)
         self._replaying = replaying
+        self._composites = composites
         self._courses: list[Course] = []
         self._loaded = False
         self._leaving: dict[str, tuple[int, dict[int, Slice]]] = {}
+        self._closed: dict[str, int] = {}
+        self._reset_id = 0
         self._forgotten_s = 0.0
         self._pastless: set[str] = set()
         self._loop = Loop("evaluator", self.tick)
@@ -103,16 +122,21 @@ class Evaluator:
 
     def tick(self, now_s: float) -> list[Change]:
         """Judges every minute that has closed by now; the changes, in order."""
-        until_s = self._closed_until_s(now_s)
+        until_s = self._source.closed_s(now_s)
+        self._closed = {
+            each.id: self._source.closed_for_s(each.objective.indicator, now_s, until_s)
+            for each in self._definitions
+        }
         changes: list[Change] = []
         try:
             if not self._loaded:
                 self._load(until_s, now_s)
             if any(each.evaluated_until_s > now_s + _AHEAD_S for each in self._courses):
                 self._turn_back(until_s, now_s)
+            self._heed_resets()
             failed: dict[str, Exception] = {}
-            while due := self._due(until_s, failed):
-                changes += self._step(due, until_s, now_s, failed)
+            while due := self._due(failed):
+                changes += self._step(due, now_s, failed)
             self._check(failed)
             self._fill()
             self._forget(now_s)
@@ -121,23 +145,32 @@ class Evaluator:
             raise
         return changes
 
-    def _due(self, until_s: int, failed: Mapping[str, Exception]) -> list[Course]:
+    def _due(self, failed: Mapping[str, Exception]) -> list[Course]:
         return [
             course
             for course in self._courses
-            if course.evaluated_until_s < until_s and course.definition.id not in failed
+            if course.evaluated_until_s < self._closed[course.definition.id]
+            and course.definition.id not in failed
         ]
+
+    def _heed_resets(self) -> None:
+        """Budgets that somebody has begun anew since the last look."""
+        with Session(self._state) as session:
+            found, newest = newer_resets(session, self._reset_id)
+        self._reset_id = newest
+        concerned = [each for each in self._courses if each.definition.id in found]
+        if not concerned:
+            return
+        with writing(self._state) as session, session.begin():
+            for course in concerned:
+                course.reset_s = found[course.definition.id]
+                course.spending = spending(session, course)
+            save_courses(session, concerned)
 
     def _check(self, failed: Mapping[str, Exception]) -> None:
         """Where all fail, it is the tick that does."""
         if failed and len(failed) == len(self._courses):
             raise next(iter(failed.values()))
-
-    def _closed_until_s(self, now_s: float) -> int:
-        graced_s = now_s - self._settings.grace_s
-        watermark_s = self._reader.watermark_s()
-        closed_s = graced_s if watermark_s is None else max(graced_s, min(watermark_s, now_s))
-        return int(closed_s) // MINUTE_S * MINUTE_S
 
     def _load(self, until_s: int, now_s: float) -> None:
         with writing(self._state) as session, session.begin():
@@ -145,9 +178,12 @@ class Evaluator:
             for row in gone:
                 retire(session, row, self._settings.receivers, at_s=until_s, now_s=now_s)
             self._courses = [
-                load_course(session, each, until_s=until_s - MINUTE_S) for each in self._definitions
+                load_course(session, each, until_s=self._closed[each.id] - MINUTE_S)
+                for each in self._definitions
             ]
+            _, self._reset_id = newer_resets(session, 0)
             save_courses(session, self._courses)
+            save_composites(session, self._composites)
         self._leaving = {}
         self._loaded = True
         for course in self._courses:
@@ -166,39 +202,40 @@ class Evaluator:
         self._load(until_s, now_s)
 
     def _step(
-        self, due: Sequence[Course], until_s: int, now_s: float, failed: dict[str, Exception]
+        self, due: Sequence[Course], now_s: float, failed: dict[str, Exception]
     ) -> list[Change]:
         """At most half a day of minutes of every objective, in one transaction."""
         inquiry = Inquiry(self._reader)
-        late: list[tuple[Course, list[Slice]]] = []
-        notices: list[Notice] = []
-        accused: list[tuple[Course, Incident, Blame | None]] = []
-        for course in due:
+        step = _Step()
+        windows = [self._window(course) for course in due]
+        indicators = [course.definition.objective.indicator for course in due]
+        told = self._source.minutes_of(zip(indicators, windows, strict=True))
+        for course, slices in zip(due, told, strict=True):
             try:
-                fresh, changes = self._advance(course, until_s, now_s)
+                changes = self._advance(course, slices, step, now_s)
             except StoreError:
                 raise  # why: it is everybody's
             except Exception as error:  # noqa: BLE001 - why all: it is this objective's alone
                 failed[course.definition.id] = error
                 continue
             course.trouble = ""
-            late.append((course, fresh))
-            notices += [
+            newest_s = min(now_s, self._closed[course.definition.id])
+            step.notices += [
                 notice(course, change, _blame(inquiry, course, change))
-                for change in _worth_telling(changes, now_s)
+                for change in _worth_telling(changes, newest_s)
             ]
-            accused += [
-                (course, incident, _blamed(inquiry, course, incident, notices))
+            step.accused += [
+                (course, incident, _blamed(inquiry, course, incident, step.notices))
                 for incident in course.incidents.values()
             ]
         with writing(self._state) as session, session.begin():
-            save_minutes(session, late)
-            save_courses(session, [course for course, _ in late])
-            self._write(session, notices, accused, now_s)
+            save_minutes(session, step.fresh)
+            save_courses(session, [course for course, _ in step.fresh])
+            self._write(session, step, now_s)
             self._set_aside(session, failed)
-        if notices:
+        if step.notices:
             self._wake()
-        return [each.change for each in notices]
+        return [each.change for each in step.notices]
 
     def _set_aside(self, session: Session, failed: Mapping[str, Exception]) -> None:
         """What failed stands where it stood, and says why."""
@@ -219,57 +256,72 @@ class Evaluator:
     def _write(
         self,
         session: Session,
-        notices: Sequence[Notice],
-        accused: Sequence[tuple[Course, Incident, Blame | None]],
+        step: _Step,
         now_s: float,
     ) -> None:
         link = self._settings.public_url.rstrip("/")
-        for said in notices:
-            record(session, said, self._settings.receivers, link=link, now_s=now_s)
-        for course, incident, blame in accused:
+        for said in step.notices:
+            record(
+                session,
+                said,
+                self._settings.receivers,
+                link=link,
+                now_s=now_s,
+                escalation=self._settings.escalation,
+            )
+        for course, incident, blame in step.accused:
             refresh(session, course, incident, blame)
+        keep(session, step.evidence)
 
-    def _advance(
-        self, course: Course, until_s: int, now_s: float
-    ) -> tuple[list[Slice], list[Change]]:
-        """The minutes that are new or changed, and what they change."""
+    def _window(self, course: Course) -> Window:
+        """The minutes to be judged, and those before them that may have changed."""
         since_s = course.evaluated_until_s
-        until_s = min(until_s, since_s + _STEP_S)
-        if until_s <= since_s:
-            return [], []
+        until_s = min(self._closed[course.definition.id], since_s + _STEP_S)
         again_s = max(since_s - self._settings.lateness_s, course.history.begin_s)
         again_s = min(max(again_s, course.filled_from_s), since_s) // MINUTE_S * MINUTE_S
-        indicator = course.definition.objective.indicator
-        slices = self._reader.slices(indicator, Window(since_s=again_s, until_s=until_s))
+        return Window(since_s=again_s, until_s=until_s)
+
+    def _advance(self, course: Course, slices: Told, step: _Step, now_s: float) -> list[Change]:
+        """What the minutes that are new or late change."""
+        if isinstance(slices, Exception):
+            raise slices
+        since_s = course.evaluated_until_s
+        closed_s = self._closed[course.definition.id]
+        live_s = min(now_s - self._settings.grace_s, closed_s) - _LIVE_S
         fresh = course.amend([each for each in slices if each.minute_at_s < since_s])
         changes: list[Change] = []
         for each in slices:
             if each.minute_at_s >= since_s:
-                live = (
-                    self._replaying or each.minute_at_s >= now_s - _LIVE_S - self._settings.grace_s
-                )
-                changes += course.advance(each, self._leaves(course), live=live)
+                live = self._replaying or each.minute_at_s >= live_s
+                found = course.advance(each, self._leaves(course), live=live)
                 fresh.append(each)
-        return fresh, changes
+                if found:
+                    changes += found
+                    seen = (evidence(course, change) for change in found)
+                    step.evidence += [each for each in seen if each is not None]
+        step.fresh.append((course, fresh))
+        return changes
 
     def _leaves(self, course: Course) -> list[Slice]:
-        """The minute that the period loses with the next one; read an hour at a time."""
-        minute_at_s = course.period_begin_s
-        if course.counted_since_s is None or minute_at_s < course.counted_since_s:
+        """The minutes that the budget loses with the next one; read an hour at a time."""
+        gone = course.leaving_s
+        first_s = course.counted_since_s
+        if not gone or first_s is None or gone[-1] < first_s:
             return []
         until_s, known = self._leaving.get(course.definition.id, (0, {}))
-        if minute_at_s >= until_s:
-            until_s = minute_at_s + _HOUR_S
+        if gone[-1] >= until_s:
+            until_s = gone[0] + _HOUR_S
             with Session(self._state) as session:
-                found = leaving(session, course, minute_at_s, until_s)
+                found = leaving(session, course, gone[0], until_s)
             known = {each.minute_at_s: each for each in found}
             self._leaving[course.definition.id] = until_s, known
-        return [known[minute_at_s]] if minute_at_s in known else []
+        return [known[at_s] for at_s in gone if at_s in known]
 
     def _wants_past(self, course: Course) -> bool:
         if self._replaying or course.definition.id in self._pastless:
             return False
-        return course.filled_from_s > min(course.period_begin_s, course.history.begin_s)
+        wanted_s = min(course.period_begin_s, course.history.begin_s)
+        return course.filled_from_s > max(wanted_s, course.definition.since_s or 0)
 
     def _fill(self) -> None:
         """Asks the reader for minutes from before an objective was promised, a little per tick."""
@@ -284,7 +336,7 @@ class Evaluator:
         until_s = course.filled_from_s
         window = Window(since_s=until_s - length_s, until_s=until_s)
         try:
-            slices = self._reader.slices(course.definition.objective.indicator, window)
+            slices = self._source.minutes(course.definition.objective.indicator, window)
         except StoreError:
             raise
         except Exception:  # noqa: BLE001 - why all: it is this objective's past alone
@@ -306,14 +358,14 @@ class Evaluator:
         self._forgotten_s = now_s
 
 
-def _worth_telling(changes: Sequence[Change], now_s: float) -> list[Change]:
+def _worth_telling(changes: Sequence[Change], newest_s: float) -> list[Change]:
     """All, but nobody is told of what began and ended long ago, while we slept."""
     ended = {
         each.incident.id
         for each in changes
-        if each.event is Event.RESOLVED and each.at_s < now_s - _OLD_S
+        if each.event is Event.RESOLVED and each.at_s < newest_s - _OLD_S
     }
-    begun = {each.incident.id for each in changes if each.event is Event.FIRING}
+    begun = {each.incident.id for each in changes if each.event is not Event.RESOLVED}
     return [
         replace(each, tell=False) if each.incident.id in ended & begun else each for each in changes
     ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from domain.slice import MINUTE_S, Slice, Tally
 
@@ -26,7 +26,10 @@ class History:
         self._minutes = minutes
         self._filled = minutes
         self._begin_s = end_s - minutes * MINUTE_S
-        self._sums = np.zeros((minutes + minutes // 4 + 61, _COLUMNS), np.int64)
+        self._room = minutes + minutes // 4 + 61
+        # why arrays: one number of an ndarray costs three times as much, and eight windows are
+        # judged per minute
+        self._sums = tuple(array("q", bytes(8 * self._room)) for _ in range(_COLUMNS))
 
     @property
     def begin_s(self) -> int:
@@ -41,29 +44,38 @@ class History:
         """The next minute."""
         if each.minute_at_s != self.end_s:
             raise ValueError(f"the next minute is {self.end_s}, not {each.minute_at_s}")
-        if self._filled + 1 == len(self._sums):
+        if self._filled + 1 == self._room:
             self._forget()
-        self._sums[self._filled + 1] = self._sums[self._filled] + _row(each)
-        self._filled += 1
+        low, high, total, observed = self._sums
+        last = self._filled
+        low[last + 1] = low[last] + each.good_low
+        high[last + 1] = high[last] + each.good_high
+        total[last + 1] = total[last] + each.total
+        observed[last + 1] = observed[last] + each.observed
+        self._filled = last + 1
 
     def amend(self, slices: Iterable[Slice]) -> None:
-        """Minutes that became known late; those older than what is kept here are left alone."""
-        indexed = (((each.minute_at_s - self._begin_s) // MINUTE_S, each) for each in slices)
-        rows = {index: _row(each) for index, each in indexed if 0 <= index < self._filled}
+        """Replaces minutes that are still in memory; older ones are left alone."""
+        rows = {
+            (each.minute_at_s - self._begin_s) // MINUTE_S: each
+            for each in slices
+            if self._begin_s <= each.minute_at_s < self.end_s
+        }
         if not rows:
             return
         first = min(rows)
-        change = np.zeros((self._filled - first, _COLUMNS), np.int64)
-        for index, row in rows.items():
-            change[index - first] = row - (self._sums[index + 1] - self._sums[index])
-        self._sums[first + 1 : self._filled + 1] += change.cumsum(axis=0)
+        for column, values in zip(
+            self._sums, zip(*map(_row, rows.values()), strict=True), strict=True
+        ):
+            change = np.zeros(self._filled - first, np.int64)
+            for index, value in zip(rows, values, strict=True):
+                change[index - first] = value - (column[index + 1] - column[index])
+            whole = np.frombuffer(column, np.int64)
+            whole[first + 1 : self._filled + 1] += change.cumsum()
 
     def at(self, minute_at_s: int) -> Slice:
         """One minute as known (without its excluded requests)."""
-        index = (minute_at_s - self._begin_s) // MINUTE_S
-        if not 0 <= index < self._filled:
-            raise ValueError(f"{minute_at_s} is not kept here")
-        low, high, total, observed = (self._sums[index + 1] - self._sums[index]).tolist()
+        low, high, total, observed = self.row(minute_at_s)
         return Slice(
             minute_at_s=minute_at_s,
             good_low=low,
@@ -72,44 +84,104 @@ class History:
             observed=bool(observed),
         )
 
+    def row(self, minute_at_s: int) -> tuple[int, int, int, int]:
+        """The same as plain numbers: good at least, at most, total, whether observed."""
+        index = (minute_at_s - self._begin_s) // MINUTE_S
+        if not 0 <= index < self._filled:
+            raise ValueError(f"{minute_at_s} is not kept here")
+        low, high, total, observed = self._sums
+        return (
+            low[index + 1] - low[index],
+            high[index + 1] - high[index],
+            total[index + 1] - total[index],
+            observed[index + 1] - observed[index],
+        )
+
+    def slices(self, window_s: int, until_s: int) -> list[Slice]:
+        """The minutes of (until - window, until] that are kept here."""
+        since_s = max(until_s - window_s, self._begin_s)
+        return [self.at(at_s) for at_s in range(since_s, until_s, MINUTE_S)]
+
+    def newest(self, minutes: int, *, surely: bool) -> tuple[int, int]:
+        """Bad and total of the newest so many minutes; surely bad, or possibly."""
+        last = self._filled
+        first = max(last - minutes, 0)
+        good, total = self._sums[1 if surely else 0], self._sums[2]
+        count = total[last] - total[first]
+        return count - (good[last] - good[first]), count
+
     def tally(self, window_s: int, until_s: int) -> Tally:
         """The sum over (until - window, until]."""
         end = (until_s - self._begin_s) // MINUTE_S
         begin = max(end - window_s // MINUTE_S, 0)
-        low, high, total, observed = (self._sums[end] - self._sums[begin]).tolist()
+        low, high, total, observed = self._sums
         return Tally(
-            good_low=low,
-            good_high=high,
-            total=total,
+            good_low=low[end] - low[begin],
+            good_high=high[end] - high[begin],
+            total=total[end] - total[begin],
             minutes=window_s // MINUTE_S,
-            observed_minutes=observed,
+            observed_minutes=observed[end] - observed[begin],
         )
 
     def _forget(self) -> None:
         drop = self._filled - self._minutes
-        kept = self._sums[drop : self._filled + 1].copy()
-        self._sums[: len(kept)] = kept - kept[0]
+        for column in self._sums:
+            kept = np.frombuffer(column, np.int64)
+            first = kept[drop]
+            kept[: self._minutes + 1] = kept[drop : self._filled + 1] - first
         self._filled = self._minutes
         self._begin_s += drop * MINUTE_S
 
 
 @dataclass(slots=True)
 class Spending:
-    """The running sums of a period; each minute brings the budget that was in force then."""
+    """The running sums of a period: how many were counted at each budget, and what was bad.
 
-    allowed: Fraction = Fraction(0)
+    What the period allows is the sum of N_i * b_i over the stretches in which each budget b_i was
+    in force.
+    """
+
+    counted: dict[Fraction, int] = field(default_factory=dict)
     spent_low: int = 0
     spent_high: int = 0
-    total: int = 0
+
+    @property
+    def allowed(self) -> Fraction:
+        return sum((budget * total for budget, total in self.counted.items()), Fraction(0))
+
+    @property
+    def less_than_half(self) -> bool:
+        """Whether less than half is spent, possibly; in integers where one budget was in force."""
+        if len(self.counted) == 1:
+            ((budget, total),) = self.counted.items()
+            return 2 * self.spent_high * budget.denominator < budget.numerator * total
+        return 2 * self.spent_high < self.allowed
+
+    @property
+    def total(self) -> int:
+        return sum(self.counted.values())
 
     def add(self, each: Slice, budget: Fraction, *, sign: int = 1) -> None:
         """A minute enters the period (`sign=1`) or leaves it (`sign=-1`)."""
         if each.total:
-            self.allowed += sign * each.total * budget
-            self.spent_low += sign * (each.total - each.good_high)
-            self.spent_high += sign * (each.total - each.good_low)
-            self.total += sign * each.total
+            self.add_counts(each.good_low, each.good_high, each.total, budget, sign=sign)
+
+    def add_counts(
+        self, good_low: int, good_high: int, total: int, budget: Fraction, *, sign: int = 1
+    ) -> None:
+        """The same of any number of minutes."""
+        left = self.counted.get(budget, 0) + sign * total
+        if left:
+            self.counted[budget] = left
+        else:
+            self.counted.pop(budget, None)
+        self.spent_low += sign * (total - good_high)
+        self.spent_high += sign * (total - good_low)
+
+    def as_counts(self) -> Mapping[str, int]:
+        """How many were counted at each budget, as text."""
+        return {str(budget): total for budget, total in self.counted.items()}
 
 
-def _row(each: Slice) -> NDArray[np.int64]:
-    return np.array((each.good_low, each.good_high, each.total, each.observed), np.int64)
+def _row(each: Slice) -> tuple[int, int, int, int]:
+    return each.good_low, each.good_high, each.total, int(each.observed)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from alerts.blame import PER_TOKEN, Blame, blame, per_token
+from alerts.blame import PER_TOKEN, Blame, blame, per_token, stage_metric
 from alerts.course import Course
 from alerts.evaluate import Verdict
 from collector.query import Reader, Selection, Stages, Window
@@ -34,14 +34,16 @@ class Inquiry:
         self._answers: dict[tuple[str, Window, Labels, tuple[str, ...]], Sequence[Stages]] = {}
 
     def blame(self, course: Course, verdict: Verdict, *, at_s: int) -> Blame | None:
-        """The guilty stage; None where the question could not be asked: the page goes out anyway."""
+        """The guilty stage; None where there is none, or none could be asked: the page goes out."""
         indicator = course.definition.objective.indicator
         now, before = _windows(course, verdict, at_s)
         # why without the source: users' waits are explained by what the servers saw
         where = tuple((name, value) for name, value in indicator.where if name != "source")
         week_ago = Window(since_s=now.since_s - _WEEK_S, until_s=now.until_s - _WEEK_S)
+        metric = stage_metric(indicator)
+        if metric is None:
+            return None
         try:
-            metric = indicator.metric
             here = self._stages(metric, now, where)
             earlier = self._stages(metric, before, where)
             if not any(each.stages for each in earlier):
@@ -51,7 +53,7 @@ class Inquiry:
         except StagewatchError:
             _LOG.exception("the guilty stage of %s is not known", course.definition.name)
             return None
-        found = blame(indicator.metric, next(iter(here), None), next(iter(earlier), None), replicas)
+        found = blame(metric, next(iter(here), None), next(iter(earlier), None), replicas)
         return replace(found, behind=behind)
 
     def _stalls(self, where: Labels, at_s: int) -> tuple[str, ...]:

@@ -9,7 +9,13 @@ from fractions import Fraction
 from typing import Protocol
 
 from alerts.blame import Blame
+from alerts.budget import Budget, Forecast, forecast
+from alerts.counting import Exclusion
+from alerts.detail import BurnDown, EventCount, ObjectiveEvent
 from alerts.evaluate import Verdict
+from alerts.evidence import Evidence
+from alerts.response import Response
+from alerts.silence import Silence
 from alerts.state import Alert
 from domain.condition import Condition
 from domain.objective import Objective, Severity
@@ -18,6 +24,7 @@ from domain.slice import Slice, Tally
 __all__ = [
     "AlertRecord",
     "Budget",
+    "CompositeStanding",
     "HistoryEntry",
     "Ledger",
     "RuleStanding",
@@ -40,36 +47,28 @@ class StandingState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleStanding:
-    """One rule of a promise as last evaluated."""
+    """One rule of a promise as last evaluated. `budget`: the share that may be bad."""
 
     verdict: Verdict
     alert: Alert
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """What the period allows and what of it is spent.
-
-    `allowed` bad requests are granted by the traffic of the period so far, each minute at the
-    target that was in force. `spent_low` are surely bad, `spent_high` possibly.
-    """
-
-    allowed: Fraction
-    spent_low: int
-    spent_high: int
-    total: int
-    period_s: int
-    counted_since_s: int | None
+    budget: Fraction = Fraction(1)
 
     @property
-    def remaining_low(self) -> Fraction | None:
-        """The share surely left, below 0 when overspent; None without traffic."""
-        return 1 - self.spent_high / self.allowed if self.allowed else None
+    def long_burn(self) -> tuple[Fraction, Fraction] | None:
+        """How many times too fast the long window burns, surely and possibly; None: no traffic."""
+        return _burn(self.verdict.long, self.budget)
 
     @property
-    def remaining_high(self) -> Fraction | None:
-        """The share possibly left."""
-        return 1 - self.spent_low / self.allowed if self.allowed else None
+    def short_burn(self) -> tuple[Fraction, Fraction] | None:
+        """The same of the short window."""
+        return _burn(self.verdict.short, self.budget)
+
+
+def _burn(counted: Tally, budget: Fraction) -> tuple[Fraction, Fraction] | None:
+    if not counted.total:
+        return None
+    allowed = budget * counted.total
+    return counted.bad_low / allowed, counted.bad_high / allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +76,7 @@ class Standing:
     """One promise as last evaluated. `slices` are its newest minutes, oldest first.
 
     `trouble`: why nothing was evaluated since `evaluated_at_s`; empty where all is well.
+    `maintenance`: the agreed window that it is in, and until when.
     """
 
     id: str
@@ -93,6 +93,7 @@ class Standing:
     message: str
     alert_ids: Sequence[str]
     trouble: str = ""
+    maintenance: Exclusion | None = None
 
     @property
     def burn_low(self) -> Fraction | None:
@@ -105,12 +106,14 @@ class Standing:
         return self._burn(self.last_hour.bad_high)
 
     @property
+    def forecast(self) -> Forecast:
+        """When the budget is gone at the burn of the last hour, from both ends of the doubt."""
+        return forecast(self.budget, self.burn_low, self.burn_high)
+
+    @property
     def exhausted_in_s(self) -> int | None:
-        """At the last hour's burn; 0 when nothing is left, None when it does not burn."""
-        remaining, burn = self.budget.remaining_low, self.burn_high
-        if remaining is None or not burn:
-            return None
-        return int(max(remaining, Fraction(0)) * self.objective.period_s / burn)
+        """At the last hour's burn; 0 when nothing is left, None when it lasts or does not burn."""
+        return self.forecast.earliest_s
 
     def data_age_s(self, now_s: float) -> float | None:
         """Seconds since the end of the newest minute that somebody saw."""
@@ -128,6 +131,7 @@ class HistoryEntry:
     at_s: int
     event: str
     text: str
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +157,7 @@ class AlertRecord:
     blame: Blame | None
     history: Sequence[HistoryEntry] = ()
     condition: Condition | None = None
+    response: Response = Response()  # noqa: RUF009 - frozen
 
     @property
     def open(self) -> bool:
@@ -164,6 +169,30 @@ class AlertRecord:
         if self.kind == "condition":
             return "engine"
         return self.blame.stage if self.blame else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompositeStanding:
+    """How a promise made of others stands; it is read only, and its parts page.
+
+    `ratio` is the share that was good in all parts, `target` what was promised of it; `burn` is of
+    the last hour. None where a part has no traffic.
+    """
+
+    id: str
+    name: str
+    description: str
+    state: StandingState
+    target: Fraction
+    weights: Sequence[Fraction]
+    parts: Sequence[Standing]
+    missing: Sequence[str]
+    ratio_low: Fraction | None
+    ratio_high: Fraction | None
+    remaining_low: Fraction | None
+    remaining_high: Fraction | None
+    burn_low: Fraction | None
+    burn_high: Fraction | None
 
 
 class Ledger(Protocol):
@@ -191,4 +220,38 @@ class Ledger(Protocol):
 
     def conditions(self) -> Sequence[AlertRecord]:
         """The open alerts on engines themselves, the longest first."""
+        ...
+
+    def alerts_of(self, objective_id: str, *, limit: int = 100) -> Sequence[AlertRecord]:
+        """The alerts of one promise, open ones first, then the newest."""
+        ...
+
+    def burn_down(self, objective_id: str, since_s: int, until_s: int, step_s: int) -> BurnDown:
+        """What was left of the budget at every step (whole five minutes), and where it breaks."""
+        ...
+
+    def event_counts(
+        self, objective_id: str, since_s: int, until_s: int, step_s: int
+    ) -> Sequence[EventCount]:
+        """What was counted in each step; `per_s` is the rate of events. Steps begin on multiples."""
+        ...
+
+    def history(self, objective_id: str, *, limit: int = 200) -> Sequence[ObjectiveEvent]:
+        """Revisions, resets, maintenance and what its alerts did; the newest first."""
+        ...
+
+    def evidence(self, alert_id: str) -> Sequence[Evidence]:
+        """The minutes on which an alert fired and ended, as they counted then."""
+        ...
+
+    def silences(self, *, at_s: float, limit: int = 200) -> Sequence[Silence]:
+        """Those that are or will be in force first, then those that are over, newest first."""
+        ...
+
+    def composites(self) -> Sequence[CompositeStanding]:
+        """The promises made of others, worst first."""
+        ...
+
+    def composite(self, composite_id: str) -> CompositeStanding | None:
+        """One of them, or None."""
         ...

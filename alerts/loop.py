@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from domain.errors import StagewatchError
+
 __all__ = ["Loop"]
 
 _LOG = logging.getLogger(__name__)
@@ -48,6 +50,9 @@ class Loop:
         """One tick, whatever comes of it."""
         try:
             self._tick(now_s)
+        except StagewatchError as error:  # its words say where, what and the way out
+            _LOG.error("%s: a tick failed; it is tried again: %s", self._name, error)
+            self._error = str(error)
         except Exception as error:  # noqa: BLE001 - why all: whatever it is, a loop that ended pages nobody
             _LOG.exception("%s: a tick failed; it is tried again", self._name)
             self._error = str(error) or type(error).__name__

@@ -5,14 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from fractions import Fraction
 
+from alerts import wording
 from alerts.blame import Blame, Place
+from alerts.budget import Level
 from alerts.evaluate import Reason, Verdict
 from domain.objective import Objective, Severity
 from domain.slice import Tally
 
 __all__ = [
     "accusation",
+    "budget_back",
+    "budget_low",
     "headline",
+    "maintained",
     "no_data",
     "quiet",
     "resolved",
@@ -21,18 +26,7 @@ __all__ = [
     "why",
 ]
 
-_VERBS = {Severity.PAGE: "pages", Severity.TICKET: "has a ticket"}
-_DEEDS = {
-    "ttft": "requests", "tpot": "requests", "itl": "gaps between tokens", "itl_max": "requests"
-}  # fmt: skip
-_EXCEEDED = {
-    "ttft": "waited more than {} for the first token",
-    "tpot": "took more than {} per output token",
-    "itl": "were longer than {}",
-    "itl_max": "froze for more than {} between two tokens",
-    "e2e": "took more than {}",
-    "queue": "queued for more than {}",
-}
+_VERBS = {Severity.PAGE: "pages", Severity.TICKET: "has a ticket", Severity.INFO: "has a note"}
 _HALF_DAY_S = 43_200
 
 
@@ -55,9 +49,9 @@ def headline(
     return (
         f"{objective.name} {_VERBS[severity]} since {_clock(since_s, at_s)}{stale}: "
         f"{_counted(verdict.long, objective, surely=surely)} in the last "
-        f"{_span(verdict.rule.long_s)} {_exceeded(objective)}"
+        f"{_span(verdict.rule.long_s)} {wording.deed(objective)}"
         f"{_share(verdict.long, surely=surely)}; "
-        f"the promise is at most {_percent(objective.budget)}."
+        f"the promise is at most {wording.percent(objective.budget)}."
     )
 
 
@@ -68,7 +62,7 @@ def resolved(objective: Objective, verdict: Verdict | None, *, started_at_s: int
         return f"{over}."
     return (
         f"{over}: {_counted(verdict.short, objective, surely=False)} in the last "
-        f"{_span(verdict.rule.short_s)} {_exceeded(objective)}."
+        f"{_span(verdict.rule.short_s)} {wording.deed(objective)}."
     )
 
 
@@ -83,6 +77,41 @@ def no_data(
     )
 
 
+def budget_low(
+    objective: Objective, level: Level, remaining: Fraction | None, *, since_s: int, at_s: int
+) -> str:
+    """That the budget runs low: a note, a ticket, or the word to change nothing more."""
+    left = "is spent" if remaining is None or remaining <= 0 else f"has {_left(remaining)} left"
+    said = f"{objective.name}: the budget {_of_what(objective)} {left}"
+    if not level.share:
+        return (
+            f"{said} since {_clock(since_s, at_s)}. Freeze: change nothing but what makes it better, "
+            "and take it to the weekly review."
+        )
+    return f"{said}, {wording.percent(level.share)} or less since {_clock(since_s, at_s)}."
+
+
+def budget_back(objective: Objective, level: Level, remaining: Fraction | None) -> str:
+    """That there is clearly more left than when it was told."""
+    left = "" if remaining is None else f": {_left(remaining)} is left"
+    return f"{objective.name}: the budget is above {wording.percent(level.share)} again{left}."
+
+
+def maintained(text: str, name: str) -> str:
+    """That what happens now does not count."""
+    return f"{text} In maintenance ({name}): what happens now does not count."
+
+
+def _left(remaining: Fraction) -> str:
+    return f"{max(float(remaining), 0.0) * 100:.3g} %"
+
+
+def _of_what(objective: Objective) -> str:
+    if objective.calendar is not None:
+        return f"of this {objective.calendar.unit}"
+    return f"of {_span(objective.period_s)}"
+
+
 def quiet(objective: Objective, last_hour: Tally) -> str:
     """That nothing is wrong, or that nobody came."""
     if not last_hour.observed_minutes:
@@ -91,8 +120,8 @@ def quiet(objective: Objective, last_hour: Tally) -> str:
         return f"{objective.name} had no traffic in the last 1 h."
     return (
         f"{objective.name} is quiet: {_counted(last_hour, objective, surely=False)} in the last 1 h "
-        f"{_exceeded(objective)}{_share(last_hour, surely=False)}; "
-        f"the promise is at most {_percent(objective.budget)}."
+        f"{wording.deed(objective)}{_share(last_hour, surely=False)}; "
+        f"the promise is at most {wording.percent(objective.budget)}."
     )
 
 
@@ -133,10 +162,10 @@ def accusation(blame: Blame | None) -> str:
     if blame.stage is None:
         known = "Which stage is at fault is not known."
         return " ".join(p for p in (_behind(blame), known, _unmeasured(blame)) if p)
-    before = "" if blame.before_s is None else f", {_seconds(blame.before_s)} before"
+    before = "" if blame.before_s is None else f", {wording.seconds(blame.before_s)} before"
     carries = _carries(blame)
     stage = f"{_title(blame.stage.value)}{' per token' if blame.per_token else ''}"
-    sentence = f"{stage} {carries}: now {_seconds(blame.now_s)}{before}"
+    sentence = f"{stage} {carries}: now {wording.seconds(blame.now_s)}{before}"
     parts = (
         _behind(blame),
         f"{sentence}{_placed(blame.place)}.",
@@ -169,8 +198,8 @@ def _placed(place: Place | None) -> str:
     pool = f" (pool {labels['pool']})" if "pool" in labels and "replica" in labels else ""
     if place.stands_out:
         return (
-            f", worst on {name}{pool} with {_seconds(place.mean_s)} "
-            f"against {_seconds(place.median_s)} on the median replica"
+            f", worst on {name}{pool} with {wording.seconds(place.mean_s)} "
+            f"against {wording.seconds(place.median_s)} on the median replica"
         )
     if place.replicas > 1:
         whose = f" of pool {labels['pool']}" if "pool" in labels else ""
@@ -195,8 +224,8 @@ def _window(span_s: int, counted: Tally, limit: Fraction, *, surely: bool) -> st
     unseen = counted.minutes - counted.observed_minutes
     gap = f" ({unseen} of {counted.minutes} min not observed)" if unseen else ""
     return (
-        f"last {_span(span_s)}: {doubt}{bad} of {counted.total} bad, {_percent(ratio)} "
-        f"{'>' if ratio > limit else '≤'} {_percent(limit)}{gap}"
+        f"last {_span(span_s)}: {doubt}{bad} of {counted.total} bad, {wording.percent(ratio)} "
+        f"{'>' if ratio > limit else '≤'} {wording.percent(limit)}{gap}"
     )
 
 
@@ -205,7 +234,7 @@ def _side(*, surely: bool) -> str:
 
 
 def _counted(counted: Tally, objective: Objective, *, surely: bool) -> str:
-    what = _DEEDS.get(objective.indicator.metric, "requests")
+    what = wording.unit(objective)
     bad = counted.bad_low if surely else counted.bad_high
     if counted.bad_low != counted.bad_high:
         return f"{counted.bad_low} to {counted.bad_high} of {counted.total} {what}"
@@ -217,25 +246,7 @@ def _share(counted: Tally, *, surely: bool) -> str:
         return ""
     bad = counted.bad_low if surely else counted.bad_high
     doubt = "" if counted.bad_low == counted.bad_high else _side(surely=surely)
-    return f" ({doubt}{_percent(Fraction(bad, counted.total))})"
-
-
-def _exceeded(objective: Objective) -> str:
-    metric = objective.indicator.metric
-    words = _EXCEEDED.get(metric, f"spent more than {{}} in {metric.replace('_', ' ')}")
-    return words.format(_seconds(float(objective.indicator.threshold_s)))
-
-
-def _percent(ratio: Fraction) -> str:
-    return f"{float(ratio) * 100:.3g} %"
-
-
-def _seconds(value_s: float | None) -> str:
-    if value_s is None:
-        return "not measured"
-    if 0 < value_s < 1:
-        return f"{value_s * 1000:.3g} ms"
-    return f"{value_s:.3g} s"
+    return f" ({doubt}{wording.percent(Fraction(bad, counted.total))})"
 
 
 def _span(span_s: int) -> str:

@@ -6,25 +6,34 @@ other. Ids are made of identity and instant: the same change written again is th
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from alerts import message
-from alerts.blame import Blame
+from alerts import message, wording
+from alerts.blame import Blame, stage_metric
 from alerts.codec import blame_from, blame_text
 from alerts.course import Course
 from alerts.evaluate import Verdict
 from alerts.incident import Change, Event, Incident, Tier
-from alerts.settings import WebhookSettings
-from alerts.tables import AlertEventRow, AlertRow, OutboxRow
+from alerts.receivers.words import own_summary
+from alerts.tables import AlertRow
+from alerts.telling import (
+    NOBODY,
+    Audience,
+    Receiver,
+    Step,
+    add_event,
+    audience_of,
+    tell,
+    tell_end,
+)
 from domain.labels import Labels
+from domain.objective import Severity
 
 __all__ = ["VERSION", "Notice", "notice", "record", "refresh", "retire"]
 
@@ -34,7 +43,10 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A change in words: `text` is one sentence, `detail` names stage, place and next step."""
+    """A change in words: `text` is one sentence, `detail` names stage, place and next step.
+
+    `diagnosis`: up to three lines, the likeliest cause first. `summary`: the promise's own template.
+    """
 
     change: Change
     name: str
@@ -47,6 +59,9 @@ class Notice:
     stage: str | None = None
     place: Labels | None = None
     next_step: str = ""
+    audience: Audience = NOBODY
+    summary: str = ""
+    diagnosis: Sequence[str] = ()
 
     @property
     def message(self) -> str:
@@ -55,8 +70,7 @@ class Notice:
 
 def notice(course: Course, change: Change, blame: Blame | None) -> Notice:
     """The words for a change of this course's alerts."""
-    objective, verdict = course.definition.objective, change.verdict
-    accused = change.event is Event.FIRING and change.incident.tier is not Tier.NO_DATA
+    objective, verdict = course.now.objective, change.verdict
     allowed, spent = course.spending.allowed, course.spending.spent_high
     place = blame.place if blame else None
     return Notice(
@@ -65,19 +79,40 @@ def notice(course: Course, change: Change, blame: Blame | None) -> Notice:
         runbook=objective.runbook,
         stage=blame.stage if blame else None,
         place=place.labels if place and place.stands_out else None,
-        next_step=blame.next_step if blame else "",
+        next_step=blame.next_step if blame else wording.look(objective.indicator),
         text=_sentence(course, change.incident, change.event, verdict, change.at_s),
-        detail=message.accusation(blame) if accused else "",
+        detail=_detail(course, change, blame),
         why=message.why(objective, verdict) if verdict else (),
         blame=blame,
         budget_remaining=float(1 - spent / allowed) if allowed else None,
+        audience=audience_of(course.definition),
+        summary=course.definition.summary,
     )
 
 
+def _detail(course: Course, change: Change, blame: Blame | None) -> str:
+    """What is at fault, of promises on requests' stages; where to look next, of the others."""
+    if change.event is not Event.FIRING or change.incident.tier not in (Tier.PAGE, Tier.TICKET):
+        return ""
+    indicator = course.definition.objective.indicator
+    if stage_metric(indicator) is None:
+        return f"Next: {wording.look(indicator)}."
+    return message.accusation(blame)
+
+
 def record(
-    session: Session, said: Notice, receivers: Sequence[WebhookSettings], *, link: str, now_s: float
+    session: Session,
+    said: Notice,
+    receivers: Sequence[Receiver],
+    *,
+    link: str,
+    now_s: float,
+    escalation: Sequence[Step] = (),
 ) -> None:
-    """The alert's row, its history, and what each receiver is to be told."""
+    """The alert's row, its history, and what each receiver is to be told.
+
+    `escalation` is for pages whose promise says nothing of it.
+    """
     incident, at_s = said.change.incident, said.change.at_s
     row = session.get(AlertRow, incident.id)
     if row is None:
@@ -88,16 +123,17 @@ def record(
     if said.change.event is Event.RESOLVED:
         row.resolved_at_s, row.stale = at_s, False
     session.flush()
-    session.add(
-        AlertEventRow(
-            alert_id=incident.id, at_s=at_s, event=said.change.event.value, text=row.message
-        )
-    )
-    if said.change.tell:
-        body = _body(said, link)
-        for receiver in receivers:
-            if incident.severity in receiver.severities:
-                _queue(session, receiver, said.change.event, body, now_s=now_s)
+    event = said.change.event
+    add_event(session, row.id, event.value, row.message, at_s=at_s)
+    if not said.change.tell:
+        return
+    if event is Event.RESOLVED:
+        tell_end(session, row, _body(said, link), receivers, now_s=now_s)
+    else:
+        audience = said.audience
+        if incident.severity is Severity.PAGE:
+            audience = audience.escalated_by(escalation)
+        tell(session, row, _body(said, link), receivers, audience, now_s=now_s)
 
 
 def refresh(session: Session, course: Course, incident: Incident, blame: Blame | None) -> None:
@@ -124,7 +160,7 @@ def refresh(session: Session, course: Course, incident: Incident, blame: Blame |
 def retire(
     session: Session,
     row: AlertRow,
-    receivers: Sequence[WebhookSettings],
+    receivers: Sequence[Receiver],
     *,
     at_s: int,
     now_s: float,
@@ -134,7 +170,7 @@ def retire(
     row.resolved_at_s, row.stale = at_s, False
     row.message = f"{row.objective_name} is over: {why}."
     event = Event.RESOLVED
-    session.add(AlertEventRow(alert_id=row.id, at_s=at_s, event=event.value, text=row.message))
+    add_event(session, row.id, event.value, row.message, at_s=at_s)
     said = {
         "version": VERSION,
         "event": event.value,
@@ -148,15 +184,18 @@ def retire(
         "started_at": _rfc3339(row.started_at_s),
         "resolved_at": _rfc3339(at_s),
     }
-    for receiver in receivers:
-        if row.told and row.severity in receiver.severities:
-            _queue(session, receiver, event, said, now_s=now_s)
+    tell_end(session, row, said, receivers, now_s=now_s)
 
 
 def _sentence(
     course: Course, incident: Incident, event: Event, verdict: Verdict | None, at_s: int
 ) -> str:
-    objective, started_s = course.definition.objective, incident.started_at_s
+    objective, started_s = course.now.objective, incident.started_at_s
+    if incident.level is not None:
+        left = course.budget.of_period_low
+        if event is Event.RESOLVED:
+            return message.budget_back(objective, incident.level, left)
+        return message.budget_low(objective, incident.level, left, since_s=started_s, at_s=at_s)
     if event is Event.RESOLVED:
         return message.resolved(objective, verdict, started_at_s=started_s, at_s=at_s)
     if verdict is None:
@@ -195,7 +234,7 @@ def _row(incident: Incident, said: Notice) -> AlertRow:
 def _body(said: Notice, link: str) -> dict[str, Any]:
     incident, verdict = said.change.incident, said.change.verdict
     resolved = said.change.event is Event.RESOLVED
-    return {
+    body = {
         "version": VERSION,
         "event": said.change.event.value,
         "dedup_key": incident.key,
@@ -205,6 +244,10 @@ def _body(said: Notice, link: str) -> dict[str, Any]:
         "severity": incident.severity.value,
         "tier": incident.tier.value,
         "text": said.message,
+        "stale": incident.stale,
+        "labels": dict(said.audience.labels),
+        "receivers": list(said.audience.receivers),
+        "diagnosis": list(said.diagnosis)[:3],
         "counts": _counts(verdict) if verdict else None,
         "why": list(said.why),
         "budget_remaining": said.budget_remaining,
@@ -220,6 +263,7 @@ def _body(said: Notice, link: str) -> dict[str, Any]:
             "runbook": said.runbook or None,
         },
     }
+    return {**body, "summary": own_summary(said.summary, body)}
 
 
 def _about(incident: Incident, link: str) -> str | None:
@@ -243,34 +287,6 @@ def _counts(verdict: Verdict) -> dict[str, Any]:
         }
         for name, (span_s, counted) in windows.items()
     }
-
-
-def _queue(
-    session: Session,
-    receiver: WebhookSettings,
-    event: Event,
-    body: dict[str, Any],
-    *,
-    now_s: float,
-) -> None:
-    identity = f"{body['alert_id']} {event.value} {receiver.name}"
-    key = hashlib.sha256(identity.encode()).hexdigest()[:32]
-    if session.scalar(select(OutboxRow.id).where(OutboxRow.key == key)) is not None:
-        return
-    session.add(
-        OutboxRow(
-            key=key,
-            receiver=receiver.name,
-            dedup_key=body["dedup_key"],
-            body=json.dumps({**body, "idempotency_key": key}),
-            created_at_s=now_s,
-            next_at_s=now_s,
-            attempts=0,
-            done_at_s=None,
-            outcome="waiting",
-        )
-    )
-    session.flush()
 
 
 def _rfc3339(at_s: int) -> str:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from collector.query import EndpointSeries, Freshness, Numbers, Selection, Series, Stages, Window
 from domain.condition import Condition, ConditionKind
+from domain.gpu import Gpus
 from domain.indicator import Indicator
 from domain.labels import Labels
 from domain.request import Request
@@ -29,6 +30,15 @@ class RecordedMinutes:
             self._slices.get(at_s) or Slice(minute_at_s=at_s, observed=False)
             for at_s in range(window.since_s, window.until_s, MINUTE_S)
         ]
+
+    def slices_of(
+        self, indicators: Sequence[Indicator], window: Window
+    ) -> Sequence[Sequence[Slice]]:
+        return [self.slices(each, window) for each in indicators]
+
+    def settled_s(self, indicator: Indicator, now_s: float) -> int | None:
+        del indicator, now_s
+        return None
 
     def watermark_s(self) -> int | None:
         return self.now_s
@@ -66,6 +76,10 @@ class RecordedMinutes:
     ) -> Sequence[EndpointSeries]:
         del window, service, metric
         return ()
+
+    def gpus(self, window: Window, *, where: Labels = (), step_s: int | None = None) -> Gpus:
+        del where, step_s
+        return Gpus(since_s=window.since_s, until_s=window.until_s)
 
     def label_values(self, name: str, window: Window) -> Sequence[str]:
         del name, window

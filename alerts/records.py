@@ -5,19 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from alerts.codec import definition_from, definition_text, indicator_text, standing_text
+from alerts.budget_records import (
+    exclusions,
+    last_reset_s,
+    parts,
+    save_exclusions,
+    spending,
+)
+from alerts.codec import (
+    composites_from,
+    composites_text,
+    definition_from,
+    definition_text,
+    indicator_text,
+    standing_text,
+)
 from alerts.course import Course, Stretch, history_minutes
-from alerts.definition import Definition
-from alerts.history import History, Spending
+from alerts.history import History
 from alerts.incident import Incident, Tier
+from alerts.promise import Composite, Definition
 from alerts.state import Alert, Status
 from alerts.tables import (
     AlertRow,
     Base,
+    MetaRow,
     MinuteRow,
     PromiseRow,
     RevisionRow,
@@ -31,10 +46,13 @@ __all__ = [
     "deactivate",
     "forget",
     "incident_from",
+    "known_stretches",
     "leaving",
+    "load_composites",
     "load_course",
     "minutes",
     "minutes_of",
+    "save_composites",
     "save_courses",
     "save_minutes",
     "turn_back",
@@ -42,6 +60,7 @@ __all__ = [
 ]
 
 
+_COMPOSITES = "composites"
 _TABLE = MinuteRow.__table__
 _MINUTES = (
     select(
@@ -79,18 +98,35 @@ def load_course(session: Session, definition: Definition, *, until_s: int) -> Co
         course.filled_from_s = evaluated_s  # why: the new query has not been asked of the past
     course.observed_at_s = row.observed_at_s
     course.counted_since_s = row.counted_since_s
-    course.history.amend(minutes(session, series_id, course.history.begin_s, evaluated_s))
-    course.spending = _spending(session, course)
+    course.reset_s = last_reset_s(session, definition.id)
+    known = exclusions(session, definition.id)
+    course.exclusions = {(each.name, each.since_s): each for each in known}
+    stored = minutes(session, series_id, course.history.begin_s, evaluated_s)
+    course.history.amend([course.count(each) for each in stored])
+    course.spending = spending(session, course)
     course.alerts = _alerts(session, definition)
     course.saved_alerts = dict(course.alerts)
     course.incidents = _incidents(session, definition)
     return course
 
 
+def save_composites(session: Session, composites: Iterable[Composite]) -> None:
+    """What is promised of several together, so that any process can tell how it stands."""
+    session.merge(MetaRow(key=_COMPOSITES, value=composites_text(composites)))
+
+
+def load_composites(session: Session) -> list[Composite]:
+    """The same, read back."""
+    row = session.get(MetaRow, _COMPOSITES)
+    return [] if row is None else composites_from(row.value)
+
+
 def save_courses(session: Session, courses: Iterable[Course]) -> None:
     """Where each course stands now, and each of its rules that has changed."""
     promises, rules = [], []
     for course in courses:
+        if course.definition.maintenance:
+            save_exclusions(session, course)
         promises.append(_promise(course))
         rules += [
             _rule(course.definition.id, name, alert)
@@ -141,22 +177,23 @@ def minutes_of(
 
 
 def leaving(session: Session, course: Course, since_s: int, until_s: int) -> list[Slice]:
-    """The minutes of [since, until) as the stretches counted them that were in force."""
+    """The minutes of [since, until) that count, of the stretches that were in force."""
     found: list[Slice] = []
-    for stretch, begin_s, end_s in _in_force(course, since_s, until_s):
-        found += minutes(session, stretch.series_id, begin_s, end_s)
+    for part in parts(course.stretches, since_s, until_s):
+        found += minutes(session, part.series_id, part.since_s, part.until_s)
     return found
 
 
 def forget(session: Session, courses: Iterable[Course], *, before_s: int) -> None:
-    """Drops minutes older than the retention."""
-    series = {stretch.series_id for course in courses for stretch in course.stretches}
-    for series_id in sorted(series):
-        session.execute(
-            delete(MinuteRow).where(
-                MinuteRow.series_id == series_id, MinuteRow.minute_at_s < before_s
+    """Drops minutes older than the retention, but none that a budget still holds."""
+    for course in courses:
+        held_s = min(before_s, course.budget_begin_s)
+        for series_id in sorted({stretch.series_id for stretch in course.stretches}):
+            session.execute(
+                delete(MinuteRow).where(
+                    MinuteRow.series_id == series_id, MinuteRow.minute_at_s < held_s
+                )
             )
-        )
 
 
 def turn_back(session: Session, course: Course, *, until_s: int) -> None:
@@ -204,22 +241,26 @@ def upsert(session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]
     session.connection().execute(statement, list(rows))
 
 
-def _stretches(session: Session, definition: Definition, *, since_s: int) -> list[Stretch]:
+def known_stretches(session: Session, objective_id: str) -> list[Stretch]:
+    """What an objective has said so far, in order."""
     rows = session.scalars(
         select(RevisionRow)
-        .where(RevisionRow.objective_id == definition.id)
+        .where(RevisionRow.objective_id == objective_id)
         .order_by(RevisionRow.since_s, RevisionRow.id)
-    ).all()
-    said = definition_text(definition)
-    known = [_stretch(row, definition_from(row.definition)) for row in rows]
-    if rows and rows[-1].definition == said:
+    )
+    return [_stretch(row, definition_from(row.definition)) for row in rows]
+
+
+def _stretches(session: Session, definition: Definition, *, since_s: int) -> list[Stretch]:
+    known = known_stretches(session, definition.id)
+    if known and known[-1].definition == definition:
         return known
     row = RevisionRow(
         objective_id=definition.id,
         series_id=_series_id(session, definition),
         since_s=since_s,
         target=str(definition.objective.target),
-        definition=said,
+        definition=definition_text(definition),
     )
     session.add(row)
     session.flush()
@@ -249,37 +290,6 @@ def _series_id(session: Session, definition: Definition) -> int:
 
 def _series_changed(stretches: Sequence[Stretch]) -> bool:
     return len(stretches) > 1 and stretches[-1].series_id != stretches[-2].series_id
-
-
-def _in_force(course: Course, since_s: int, until_s: int) -> Iterable[tuple[Stretch, int, int]]:
-    """Each stretch, and the part of [since, until) in which it was in force."""
-    ends_s = [*(each.since_s for each in course.stretches[1:]), until_s]
-    for stretch, end_s in zip(course.stretches, ends_s, strict=True):
-        begin_s = max(since_s, stretch.since_s)
-        if begin_s < min(end_s, until_s):
-            yield stretch, begin_s, min(end_s, until_s)
-
-
-def _spending(session: Session, course: Course) -> Spending:
-    """The sums of the period, each stretch at its own target."""
-    spending = Spending()
-    for stretch, begin_s, end_s in _in_force(
-        course, course.period_begin_s, course.evaluated_until_s
-    ):
-        low, high, total = session.execute(
-            select(
-                func.coalesce(func.sum(MinuteRow.good_low), 0),
-                func.coalesce(func.sum(MinuteRow.good_high), 0),
-                func.coalesce(func.sum(MinuteRow.total), 0),
-            ).where(
-                MinuteRow.series_id == stretch.series_id,
-                MinuteRow.minute_at_s >= begin_s,
-                MinuteRow.minute_at_s < end_s,
-            )
-        ).one()
-        whole = Slice(minute_at_s=0, good_low=int(low), good_high=int(high), total=int(total))
-        spending.add(whole, stretch.definition.objective.budget)
-    return spending
 
 
 def _alerts(session: Session, definition: Definition) -> dict[str, Alert]:

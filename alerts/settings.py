@@ -1,56 +1,15 @@
 """The settings of objectives, evaluation and receivers: one frozen value, every field explained."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
+from alerts.life_settings import EscalationSettings, HeartbeatSettings, LeadSettings
+from alerts.receivers.settings import ReceiverSettings
 from domain.objective import Severity
 
-__all__ = ["AlertsSettings", "ConditionSettings", "WebhookSettings"]
-
-_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-
-
-class WebhookSettings(BaseModel):
-    """One receiver that takes a POST with a JSON body."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: _Name = Field(description="What the delivery log calls it; keep it when the URL moves.")
-    type: Literal["webhook"] = Field(default="webhook", description="The kind of receiver.")
-    url: SecretStr = Field(description="Where to POST; never printed, since URLs carry tokens.")
-    headers: Mapping[str, SecretStr] = Field(
-        default={}, description="Further headers, such as Authorization; never printed."
-    )
-    severities: tuple[Severity, ...] = Field(
-        default=(Severity.PAGE, Severity.TICKET), description="What this receiver is told."
-    )
-    allow_private: bool = Field(
-        default=False, description="Allow targets on loopback and private networks."
-    )
-    timeout_s: float = Field(default=5.0, gt=0, le=60, description="Patience for one attempt (s).")
-    give_up_after_s: float = Field(
-        default=86_400.0, gt=0, description="An undelivered notification is given up then (s)."
-    )
-
-    @field_validator("url")
-    @classmethod
-    def _http(cls, url: SecretStr) -> SecretStr:
-        parts = urlsplit(url.get_secret_value())
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("a webhook's url begins with http:// or https:// and names a host")
-        return url
+__all__ = ["AlertsSettings", "ConditionSettings"]
 
 
 def _off(value: object) -> object:
@@ -93,7 +52,7 @@ class AlertsSettings(BaseModel):
         default=(),
         description="Files of objectives, phrases (`p99 ttft <= 1.5s over 30d`), or mappings.",
     )
-    receivers: tuple[WebhookSettings, ...] = Field(default=(), description="Who is told.")
+    receivers: tuple[ReceiverSettings, ...] = Field(default=(), description="Who is told.")
     state_url: SecretStr | None = Field(
         default=None, description="SQLAlchemy URL of the state; default: a file in the data path."
     )
@@ -115,8 +74,20 @@ class AlertsSettings(BaseModel):
     conditions: ConditionSettings = Field(
         default=ConditionSettings(), description="Alerts on engines themselves."
     )
+    escalation: tuple[EscalationSettings, ...] = Field(
+        default=(),
+        description="Who is told of a page that nobody acknowledges, where its promise says nothing.",
+    )
+    heartbeat: HeartbeatSettings = Field(
+        default=HeartbeatSettings(), description="A dead man's switch over all of this."
+    )
+    lead: LeadSettings = Field(
+        default=LeadSettings(), description="Which of several processes evaluates."
+    )
     slices_retention_days: int = Field(
-        default=90, ge=1, description="Minute slices are kept this long (days)."
+        default=90,
+        ge=1,
+        description="Minute slices are kept this long (days), and as long as a budget holds them.",
     )
 
     @model_validator(mode="after")

@@ -3,43 +3,45 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from sqlalchemy import Engine, Select, func, select
+from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from alerts import message
-from alerts.codec import blame_from, definition_from, standing_from
-from alerts.definition import Definition
+from alerts.budget_records import parts
+from alerts.codec import blame_from
+from alerts.composite import standing_of
+from alerts.detail import BurnDown, EventCount, ObjectiveEvent
+from alerts.evidence import Evidence, evidence_of
 from alerts.incident import Tier
 from alerts.ledger import (
     AlertRecord,
-    Budget,
+    CompositeStanding,
     HistoryEntry,
-    RuleStanding,
     Standing,
     StandingState,
 )
-from alerts.records import minutes, minutes_of
-from alerts.state import QUIET, Alert, Status
+from alerts.records import known_stretches, load_composites, minutes
+from alerts.response import response_from
+from alerts.silence import Silence, Silences
+from alerts.sql_detail import burn_down, event_counts, objective_history
+from alerts.sql_standing import PROMISES, as_counted, gapless, standings, worst_first
 from alerts.tables import (
     AlertEventRow,
     AlertRow,
     ConditionRow,
     PromiseRow,
-    RevisionRow,
-    RuleRow,
+    ResponseRow,
 )
+from alerts.telling import told
 from alerts.watch_records import condition_from
 from domain.condition import Condition
 from domain.objective import Severity
-from domain.slice import MINUTE_S, Slice, Tally
+from domain.slice import Slice
 
 __all__ = ["SqlLedger"]
 
 _DAY_S = 86_400
-_UNSEEN_S = 2 * MINUTE_S
-_ORDER = list(StandingState)
 
 
 class SqlLedger:
@@ -50,46 +52,23 @@ class SqlLedger:
 
     def standings(self, *, spark_s: int = 3 * 3600) -> Sequence[Standing]:
         """Every promise, worst first; of equals the one with the least budget left."""
-        return sorted(self._standings(_PROMISES, spark_s), key=_worst_first)
+        with Session(self._state) as session:
+            return sorted(standings(session, PROMISES, spark_s=spark_s), key=worst_first)
 
     def standing(self, objective_id: str, *, spark_s: int = 3 * 3600) -> Standing | None:
-        wanted = _PROMISES.where(PromiseRow.objective_id == objective_id)
-        return next(iter(self._standings(wanted, spark_s)), None)
-
-    def _standings(self, wanted: Select[PromiseRow, RevisionRow], spark_s: int) -> list[Standing]:
+        wanted = PROMISES.where(PromiseRow.objective_id == objective_id)
         with Session(self._state) as session:
-            found = session.execute(wanted).all()
-            alerts, rules = _open_alerts(session), _rules(session)
-            series_ids = [revision.series_id for _, revision in found] if spark_s else []
-            ends_s = [row.evaluated_until_s for row, _ in found] or [0]
-            known = minutes_of(session, series_ids, min(ends_s) - spark_s, max(ends_s))
-            return [
-                _standing(
-                    row,
-                    revision,
-                    alerts,
-                    rules,
-                    _gapless(
-                        known.get(revision.series_id, ()),
-                        row.evaluated_until_s - spark_s,
-                        row.evaluated_until_s,
-                    ),
-                )
-                for row, revision in found
-            ]
+            return next(iter(standings(session, wanted, spark_s=spark_s)), None)
 
     def slices(self, objective_id: str, since_s: int, until_s: int) -> Sequence[Slice]:
         with Session(self._state) as session:
-            row = session.execute(
-                _PROMISES.where(PromiseRow.objective_id == objective_id)
-            ).one_or_none()
-            return (
-                []
-                if row is None
-                else _gapless(
-                    minutes(session, row[1].series_id, since_s, until_s), since_s, until_s
-                )
-            )
+            stretches = known_stretches(session, objective_id)
+            if not stretches:
+                return []
+            found: list[Slice] = []
+            for part in parts(stretches, since_s, until_s):
+                found += minutes(session, part.series_id, part.since_s, part.until_s)
+            return as_counted(stretches[-1].definition, gapless(found, since_s, until_s))
 
     def alerts(self, *, limit: int = 100) -> Sequence[AlertRecord]:
         order = (AlertRow.resolved_at_s.is_(None).desc(), AlertRow.started_at_s.desc())
@@ -108,126 +87,60 @@ class SqlLedger:
                 .order_by(AlertEventRow.id)
             )
             entries = [
-                HistoryEntry(at_s=each.at_s, event=each.event, text=each.text) for each in events
+                HistoryEntry(at_s=each.at_s, event=each.event, text=each.text, author=each.author)
+                for each in events
             ]
             return _record(session, row, entries)
+
+    def alerts_of(self, objective_id: str, *, limit: int = 100) -> Sequence[AlertRecord]:
+        order = (AlertRow.resolved_at_s.is_(None).desc(), AlertRow.started_at_s.desc())
+        wanted = select(AlertRow).where(AlertRow.objective_id == objective_id)
+        with Session(self._state) as session:
+            rows = session.scalars(wanted.order_by(*order).limit(limit))
+            return [_record(session, row) for row in rows]
+
+    def burn_down(self, objective_id: str, since_s: int, until_s: int, step_s: int) -> BurnDown:
+        with Session(self._state) as session:
+            return burn_down(session, objective_id, since_s, until_s, step_s)
+
+    def event_counts(
+        self, objective_id: str, since_s: int, until_s: int, step_s: int
+    ) -> Sequence[EventCount]:
+        with Session(self._state) as session:
+            return event_counts(session, objective_id, since_s, until_s, step_s)
+
+    def history(self, objective_id: str, *, limit: int = 200) -> Sequence[ObjectiveEvent]:
+        with Session(self._state) as session:
+            return objective_history(session, objective_id, limit=limit)
+
+    def evidence(self, alert_id: str) -> Sequence[Evidence]:
+        with Session(self._state) as session:
+            return evidence_of(session, alert_id)
+
+    def silences(self, *, at_s: float, limit: int = 200) -> Sequence[Silence]:
+        return Silences(self._state).all(at_s=at_s, limit=limit)
+
+    def composites(self) -> Sequence[CompositeStanding]:
+        """The worst first."""
+        with Session(self._state) as session:
+            promised = load_composites(session)
+            known = (
+                {each.id: each for each in standings(session, PROMISES, spark_s=0)}
+                if promised
+                else {}
+            )
+        order = list(StandingState)
+        found = [standing_of(each, known) for each in promised]
+        return sorted(found, key=lambda each: (order.index(each.state), each.id))
+
+    def composite(self, composite_id: str) -> CompositeStanding | None:
+        return next((each for each in self.composites() if each.id == composite_id), None)
 
     def conditions(self) -> Sequence[AlertRecord]:
         wanted = (AlertRow.tier == Tier.CONDITION.value) & AlertRow.resolved_at_s.is_(None)
         with Session(self._state) as session:
             rows = session.scalars(select(AlertRow).where(wanted).order_by(AlertRow.started_at_s))
             return [_record(session, row) for row in rows]
-
-
-_PROMISES = (
-    select(PromiseRow, RevisionRow)
-    .join(RevisionRow, RevisionRow.id == PromiseRow.revision_id)
-    .where(PromiseRow.active)
-)
-
-
-def _open_alerts(session: Session) -> dict[str, list[AlertRow]]:
-    found: dict[str, list[AlertRow]] = {}
-    for row in session.scalars(select(AlertRow).where(AlertRow.resolved_at_s.is_(None))):
-        found.setdefault(row.objective_id, []).append(row)
-    return found
-
-
-def _rules(session: Session) -> dict[tuple[str, str], Alert]:
-    return {
-        (row.objective_id, row.rule): Alert(
-            status=Status(row.status),
-            since_s=row.since_s,
-            last_true_s=row.last_true_s,
-            stale=row.stale,
-        )
-        for row in session.scalars(select(RuleRow))
-    }
-
-
-def _standing(
-    row: PromiseRow,
-    revision: RevisionRow,
-    alerts: dict[str, list[AlertRow]],
-    rules: dict[tuple[str, str], Alert],
-    slices: Sequence[Slice],
-) -> Standing:
-    definition = definition_from(revision.definition)
-    objective = definition.objective
-    verdicts, spending, last_hour, trouble = standing_from(row.standing, objective.period_s)
-    open_rows = sorted(alerts.get(row.objective_id, []), key=lambda each: each.tier != "page")
-    state = _state(row, last_hour, open_rows, trouble=trouble)
-    return Standing(
-        id=row.objective_id,
-        objective=objective,
-        description=definition.description,
-        state=state,
-        stale=bool(trouble) or any(each.stale for each in open_rows),
-        rules=[
-            RuleStanding(verdict=v, alert=rules.get((row.objective_id, v.rule.name), QUIET))
-            for v in verdicts
-        ],
-        budget=Budget(
-            allowed=spending.allowed,
-            spent_low=spending.spent_low,
-            spent_high=spending.spent_high,
-            total=spending.total,
-            period_s=objective.period_s,
-            counted_since_s=row.counted_since_s,
-        ),
-        last_hour=last_hour,
-        slices=slices,
-        evaluated_at_s=row.evaluated_until_s,
-        observed_at_s=row.observed_at_s,
-        message=_message(definition, row, last_hour, open_rows, state, trouble=trouble),
-        alert_ids=[each.id for each in open_rows],
-        trouble=trouble,
-    )
-
-
-def _state(
-    row: PromiseRow, last_hour: Tally, open_rows: Sequence[AlertRow], *, trouble: str
-) -> StandingState:
-    tiers = {each.tier for each in open_rows}
-    if "page" in tiers:
-        return StandingState.PAGE
-    if "ticket" in tiers:
-        return StandingState.TICKET
-    unseen = row.observed_at_s is None or row.evaluated_until_s - row.observed_at_s >= _UNSEEN_S
-    if unseen or trouble:
-        return StandingState.NOT_OBSERVED
-    return StandingState.HEALTHY if last_hour.total else StandingState.NO_TRAFFIC
-
-
-def _message(
-    definition: Definition,
-    row: PromiseRow,
-    last_hour: Tally,
-    open_rows: Sequence[AlertRow],
-    state: StandingState,
-    *,
-    trouble: str,
-) -> str:
-    unjudged = message.unjudged(definition.objective, trouble, since_s=row.evaluated_until_s)
-    if open_rows:
-        return f"{open_rows[0].message} {unjudged}" if trouble else open_rows[0].message
-    if trouble:
-        return unjudged
-    if state is StandingState.NOT_OBSERVED:
-        return message.unobserved(
-            definition.objective, observed_at_s=row.observed_at_s, at_s=row.evaluated_until_s
-        )
-    return message.quiet(definition.objective, last_hour)
-
-
-def _gapless(known: Iterable[Slice], since_s: int, until_s: int) -> list[Slice]:
-    """Whole minutes of the window, none left out."""
-    begin_s = -(-since_s // MINUTE_S) * MINUTE_S
-    by_minute = {each.minute_at_s: each for each in known}
-    return [
-        by_minute.get(at_s) or Slice(minute_at_s=at_s, observed=False)
-        for at_s in range(begin_s, until_s // MINUTE_S * MINUTE_S, MINUTE_S)
-    ]
 
 
 def _record(session: Session, row: AlertRow, history: Sequence[HistoryEntry] = ()) -> AlertRecord:
@@ -257,6 +170,7 @@ def _record(session: Session, row: AlertRow, history: Sequence[HistoryEntry] = (
         blame=blame_from(row.blame),
         history=history,
         condition=_condition(session, row),
+        response=response_from(session.get(ResponseRow, row.id), tuple(told(session, row.id))),
     )
 
 
@@ -265,12 +179,3 @@ def _condition(session: Session, row: AlertRow) -> Condition | None:
         return None
     kept = session.get(ConditionRow, row.objective_id)
     return condition_from(kept.condition) if kept is not None else None
-
-
-def _worst_first(standing: Standing) -> tuple[int, float, str]:
-    remaining = standing.budget.remaining_low
-    return (
-        _ORDER.index(standing.state),
-        2.0 if remaining is None else float(remaining),
-        standing.id,
-    )

@@ -58,6 +58,11 @@ class Alert:
         """Somebody has been told, and has not been told that it is over."""
         return self.status in (Status.FIRING, Status.RECOVERING)
 
+    @property
+    def settled(self) -> bool:
+        """Nothing is going on: only a burn changes it."""
+        return self.status in (Status.QUIET, Status.RESOLVED) and not self.stale
+
 
 QUIET = Alert()
 

@@ -1,10 +1,12 @@
-"""The tables of alerts (SQLAlchemy ORM), on SQLite or PostgreSQL. Version 1.
+"""The tables of alerts (SQLAlchemy ORM), on SQLite or PostgreSQL. Version 2.
 
 State and outbox change in one transaction. A minute without a row was not observed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +16,20 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     String,
     Text,
     create_engine,
     event,
     make_url,
+    text,
 )
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 
+from alerts.migration import migrate
 from domain.errors import StoreError
 
 __all__ = [
@@ -33,18 +38,25 @@ __all__ = [
     "AttemptRow",
     "Base",
     "ConditionRow",
+    "EvidenceRow",
+    "ExclusionRow",
+    "LeaseRow",
     "MetaRow",
     "MinuteRow",
     "OutboxRow",
     "PromiseRow",
+    "ReceiptRow",
+    "ResetRow",
+    "ResponseRow",
     "RevisionRow",
     "RuleRow",
     "SeriesRow",
+    "SilenceRow",
+    "ToldRow",
     "open_state",
     "writing",
 ]
 
-_VERSION = "1"
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")  # why: SQLite numbers only INTEGER keys
 
 
@@ -156,7 +168,7 @@ class AlertRow(Base):
 
 
 class AlertEventRow(Base):
-    """One thing that happened to an alert, in the words of that moment."""
+    """One thing that happened to an alert, in the words of that moment. `author`: "" is ourselves."""
 
     __tablename__ = "alert_event"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -164,6 +176,7 @@ class AlertEventRow(Base):
     at_s: Mapped[int]
     event: Mapped[str] = mapped_column(String(32))
     text: Mapped[str] = mapped_column(Text)
+    author: Mapped[str] = mapped_column(String(128), default="", server_default="")
 
 
 class OutboxRow(Base):
@@ -194,6 +207,108 @@ class AttemptRow(Base):
     detail: Mapped[str] = mapped_column(Text)
 
 
+class SilenceRow(Base):
+    """Who asked for quiet about what, until when. It is ended early by a tombstone, never deleted."""
+
+    __tablename__ = "silence"
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    author: Mapped[str] = mapped_column(String(128))
+    reason: Mapped[str] = mapped_column(Text)
+    matchers: Mapped[str] = mapped_column(Text)
+    created_at_s: Mapped[int]
+    starts_at_s: Mapped[int]
+    ends_at_s: Mapped[int] = mapped_column(index=True)
+    ended_at_s: Mapped[int | None]
+    ended_by: Mapped[str] = mapped_column(String(128))
+
+
+class ResponseRow(Base):
+    """What became of an alert among people: silenced, acknowledged, escalated so far.
+
+    `body` is what was last told; `round` counts how often it was told anew; `waiting_since_s` is
+    when the wait for an acknowledgement began, None while nobody is waited for.
+    """
+
+    __tablename__ = "alert_response"
+    alert_id: Mapped[str] = mapped_column(ForeignKey("alert.id"), primary_key=True)
+    labels: Mapped[str] = mapped_column(Text)
+    receivers: Mapped[str] = mapped_column(Text)
+    escalation: Mapped[str] = mapped_column(Text)
+    body: Mapped[str] = mapped_column(Text)
+    silence_id: Mapped[str | None] = mapped_column(String(32))
+    round: Mapped[int]
+    waiting_since_s: Mapped[int | None]
+    steps: Mapped[int]
+    acknowledged_at_s: Mapped[int | None]
+    acknowledged_until_s: Mapped[int | None]
+    acknowledged_by: Mapped[str] = mapped_column(String(128))
+    note: Mapped[str] = mapped_column(Text)
+
+
+class ToldRow(Base):
+    """A receiver that knows of an alert, and so must hear of its end."""
+
+    __tablename__ = "alert_told"
+    alert_id: Mapped[str] = mapped_column(ForeignKey("alert.id"), primary_key=True)
+    receiver: Mapped[str] = mapped_column(String(64), primary_key=True)
+    at_s: Mapped[float]
+
+
+class LeaseRow(Base):
+    """Which process leads. `token` grows with every change of leader and fences the one before."""
+
+    __tablename__ = "alert_lease"
+    name: Mapped[str] = mapped_column(String(32), primary_key=True)
+    holder: Mapped[str] = mapped_column(String(128))
+    token: Mapped[int]
+    expires_s: Mapped[float]
+
+
+class ResetRow(Base):
+    """A budget that began anew at `at_s` because somebody said so. Nothing is deleted for it."""
+
+    __tablename__ = "budget_reset"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    objective_id: Mapped[str] = mapped_column(String(255), index=True)
+    at_s: Mapped[int]
+    author: Mapped[str] = mapped_column(String(128))
+    reason: Mapped[str] = mapped_column(Text)
+    remaining: Mapped[str] = mapped_column(String(64))
+
+
+class ExclusionRow(Base):
+    """Minutes [since, until) of one maintenance that cost no budget and raised no alert."""
+
+    __tablename__ = "maintenance_exclusion"
+    objective_id: Mapped[str] = mapped_column(String(255), primary_key=True)
+    name: Mapped[str] = mapped_column(String(255), primary_key=True)
+    since_s: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    until_s: Mapped[int]
+    reason: Mapped[str] = mapped_column(Text)
+
+
+class EvidenceRow(Base):
+    """The minutes on which an alert fired or ended: both windows of the rule that decided."""
+
+    __tablename__ = "alert_evidence"
+    alert_id: Mapped[str] = mapped_column(ForeignKey("alert.id"), primary_key=True)
+    event: Mapped[str] = mapped_column(String(32), primary_key=True)
+    at_s: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    rule: Mapped[str] = mapped_column(String(64))
+    long_s: Mapped[int]
+    short_s: Mapped[int]
+    minutes: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class ReceiptRow(Base):
+    """What a receiver calls the message that told of an alert, so that it can be changed."""
+
+    __tablename__ = "delivery_receipt"
+    receiver: Mapped[str] = mapped_column(String(64), primary_key=True)
+    alert_id: Mapped[str] = mapped_column(String(320), primary_key=True)
+    receipt: Mapped[str] = mapped_column(Text)
+
+
 def open_state(url: str) -> Engine:
     """The state at a SQLAlchemy URL, its tables made where they are missing.
 
@@ -207,14 +322,18 @@ def open_state(url: str) -> Engine:
         else:
             _make_folder(Path(str(parsed.database)).parent)
         settings["connect_args"] = {"check_same_thread": False, "timeout": 30}
+    elif parsed.get_backend_name() == "postgresql":
+        parsed = parsed.set(drivername="postgresql+psycopg")
+        settings = {"pool_pre_ping": True, "connect_args": _PATIENCE}
     try:
         engine = create_engine(parsed, **settings)
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", _prepare)
             event.listen(engine, "begin", _begin)
-        Base.metadata.create_all(engine)
-        with writing(engine) as session:
-            _check_version(session, str(parsed.database))
+        with _alone(engine):
+            Base.metadata.create_all(engine)
+            with writing(engine) as session:
+                migrate(session, str(parsed.database))
     except SQLAlchemyError as error:
         raise StoreError(
             f"cannot be opened: {error.__class__.__name__}",
@@ -222,6 +341,32 @@ def open_state(url: str) -> Engine:
             remedy="Check alerts.state_url, and that the directory can be written.",
         ) from error
     return engine
+
+
+_PATIENCE = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    # why: a process that was stopped or cut off must not hold its locks against its successor
+    "options": "-c idle_in_transaction_session_timeout=4000 -c lock_timeout=10000",
+}
+_OPENING = 7_239_041_517
+
+
+@contextmanager
+def _alone(engine: Engine) -> Iterator[None]:
+    """On PostgreSQL one process at a time makes tables; SQLite sees to that itself."""
+    if engine.dialect.name != "postgresql":
+        yield
+        return
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _OPENING})
+        try:
+            yield
+        finally:
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _OPENING})
 
 
 def _make_folder(folder: Path) -> None:
@@ -251,16 +396,3 @@ def _prepare(connection: Any, _: ConnectionPoolEntry) -> None:
 def _begin(connection: Connection) -> None:
     writes = connection.get_execution_options().get("stagewatch_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _check_version(session: Session, where: str) -> None:
-    row = session.get(MetaRow, "version")
-    if row is None:
-        session.add(MetaRow(key="version", value=_VERSION))
-        session.commit()
-    elif row.value != _VERSION:
-        raise StoreError(
-            f"is of version {row.value}, and this program reads {_VERSION}",
-            where=f"state of alerts ({where})",
-            remedy="Use the program that wrote it, or move the file away.",
-        )

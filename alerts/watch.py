@@ -23,6 +23,7 @@ from alerts.notice import Notice, record, retire
 from alerts.settings import AlertsSettings
 from alerts.state import Status, Timers, after_condition
 from alerts.tables import AlertRow, writing
+from alerts.telling import Audience
 from alerts.watch_records import Watched
 from collector.query import Reader, Selection, Window
 from domain.condition import (
@@ -203,7 +204,14 @@ class Watch:
             watch_records.save(session, [each for each in due if each.alert.status is not _QUIET])
             watch_records.drop(session, [each.id for each in due if each.alert.status is _QUIET])
             for said in notices:
-                record(session, said, self._settings.receivers, link=link, now_s=now_s)
+                record(
+                    session,
+                    said,
+                    self._settings.receivers,
+                    link=link,
+                    now_s=now_s,
+                    escalation=self._settings.escalation,
+                )
             for each in due:
                 _refresh(session, each, at_s)
         self._written_s |= {each.id: at_s for each in due}
@@ -249,6 +257,7 @@ def _notice(before: Watched, after: Watched, at_s: int) -> Notice | None:
         stage=STAGE,
         place=after.condition.labels,
         next_step=next_step(after.condition) if firing else "",
+        audience=Audience(labels=after.condition.labels),
     )
 
 

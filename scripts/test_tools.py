@@ -1,4 +1,4 @@
-"""Brings what the tests drive from outside Python: Chromium, gcc, nginx, openssl, Prometheus.
+"""Brings what the tests drive from outside Python, from a browser to an Alertmanager.
 
 As root on Debian it installs what is missing and says so; elsewhere it names what is missing and
 the tests that need it skip, saying why. With CI set, anything missing is an error.
@@ -8,13 +8,16 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 TOOLS = {
     "chromium": ("chromium", "the pages in a real browser"),
     "gcc": ("gcc libc6-dev", "GPUs behind a stand-in for the driver's library"),
     "nginx": ("nginx-light", "a probe through a proxy that buffers"),
     "openssl": ("openssl", "a probe through TLS, with a certificate of the test's own"),
+    "postgres": ("postgresql", "alerts of two processes on one PostgreSQL"),
     "prometheus": ("prometheus", "a real Prometheus that writes to us"),
+    "prometheus-alertmanager": ("prometheus-alertmanager", "a real Alertmanager that we tell"),
     "promtool": ("prometheus", "Prometheus's own check of our /metrics"),
 }
 
@@ -37,7 +40,14 @@ def main() -> int:
 
 
 def _missing() -> list[str]:
-    return [name for name in TOOLS if shutil.which(name) is None or not _is_whole(name)]
+    return [name for name in TOOLS if not _found(name) or not _is_whole(name)]
+
+
+def _found(name: str) -> bool:
+    """Debian keeps PostgreSQL's programs out of the way, one folder for each version."""
+    if name == "postgres":
+        return any(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return shutil.which(name) is not None
 
 
 def _is_whole(name: str) -> bool:

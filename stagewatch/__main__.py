@@ -8,13 +8,16 @@ from pathlib import Path
 
 from domain.errors import StagewatchError
 from stagewatch import (
+    alerts_command,
     exporter_command,
     import_command,
     probe_command,
     query_command,
+    rules_command,
     slo_command,
 )
 from stagewatch.demo.incidents import INCIDENTS
+from stagewatch.extras import missing
 from stagewatch.release import VERSION
 
 __all__ = ["main", "parser"]
@@ -40,10 +43,12 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_demo(commands)
     _add_servers(commands)
+    alerts_command.add_parser(commands)
     exporter_command.add_parser(commands)
     import_command.add_parser(commands)
     probe_command.add_parser(commands)
     query_command.add_parser(commands)
+    rules_command.add_parser(commands)
     slo_command.add_parser(commands)
     check = commands.add_parser("check-config", help="is this configuration right?")
     check.add_argument("file", type=Path, metavar="FILE")
@@ -75,7 +80,6 @@ def _add_servers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     servers = {
         "up": "collector, alerts and pages in one process",
         "collector": "only the collector: OTLP in, API out",
-        "alerts": "only the evaluation of objectives",
         "dashboard": "only the pages and the API",
     }
     for name, text in servers.items():
@@ -100,6 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StagewatchError as error:
         print(f"stagewatch: {error}", file=sys.stderr)  # noqa: T201 - the answer to a person
         return 2
+    except ModuleNotFoundError as error:
+        print(f"stagewatch: {missing(error, chosen.command)}", file=sys.stderr)  # noqa: T201 - the same
+        return 2
     except (KeyboardInterrupt, BrokenPipeError):
         return 0
 
@@ -107,10 +114,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(chosen: argparse.Namespace) -> int:
     """Each command imports what it runs, and nothing else."""
     runs: dict[str, Callable[[argparse.Namespace], int]] = {
+        "alerts": alerts_command.run,
         "exporter": exporter_command.run,
         "import": import_command.run,
         "probe": probe_command.run,
         "query": query_command.run,
+        "rules": rules_command.run,
         "slo": slo_command.run,
     }
     if chosen.command in runs:

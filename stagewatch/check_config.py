@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from alerts.definition import gather
+from alerts.receivers.readiness import ready
 from domain.errors import ConfigError
 from stagewatch.config import load
 
@@ -15,6 +16,7 @@ def run(file: Path) -> int:
     try:
         config = load(file)
         objectives = gather(config.objectives)
+        ready(config.receivers, objectives)
     except ConfigError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a command speaks
         return 1

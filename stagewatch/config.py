@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from alerts.settings import AlertsSettings, WebhookSettings
+from alerts.access_settings import AuthSettings
+from alerts.receivers.settings import KINDS, ReceiverSettings
+from alerts.settings import AlertsSettings
 from collector.settings import CollectorSettings, TierRetention
 from domain.errors import ConfigError
 from exporters.cloudwatch.settings import CloudWatchSettings
@@ -33,6 +35,7 @@ __all__ = [
     "load",
 ]
 
+Place = tuple[int | str, ...]
 Delivering = TypeVar("Delivering", bound=DeliverySettings)
 
 MOVED = (  # settings of a part that the file has in a section of their own
@@ -51,16 +54,6 @@ class StoreSettings(BaseModel):
 
     data_dir: Path = Field(
         default=Path("stagewatch-data"), description="Directory on a local disk; made when missing."
-    )
-
-
-class AuthSettings(BaseModel):
-    """Who may send."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    tokens: tuple[SecretStr, ...] = Field(
-        default=(), description="Bearer tokens that may send. Empty: anyone who can connect may."
     )
 
 
@@ -116,7 +109,7 @@ class Config(BaseSettings):
     objectives: tuple[str | dict[str, Any], ...] = Field(
         default=(), description="Phrases (`p99 ttft <= 1.5s over 30d`), mappings, or files of them."
     )
-    receivers: tuple[WebhookSettings, ...] = Field(default=(), description="Who is told of alerts.")
+    receivers: tuple[ReceiverSettings, ...] = Field(default=(), description="Who is told of alerts.")
     retention: RetentionSettings = RetentionSettings()
     alerts: AlertsSettings = AlertsSettings()
     dashboard: DashboardSettings = DashboardSettings()
@@ -133,7 +126,7 @@ class Config(BaseSettings):
         """The collector's settings, with those that have a section of their own."""
         return self.collector.model_copy(
             update={
-                "tokens": self.auth.tokens,
+                "tokens": self.auth.senders,
                 "requests_retention_s": self.retention.requests_s,
                 "retention": self.retention.tiers,
             }
@@ -152,7 +145,7 @@ class Config(BaseSettings):
         """
         update: dict[str, Any] = {"spool_dir": self.store.data_dir / "spool"}
         if endpoint is not None:
-            update |= {"endpoint": endpoint, "token": next(iter(self.auth.tokens), None)}
+            update |= {"endpoint": endpoint, "token": next(iter(self.auth.senders), None)}
         said = settings.model_fields_set
         if "endpoint" in said:  # why: a token of ours is nobody else's business
             said = said | {"token"}
@@ -205,7 +198,13 @@ def _explained(error: ValidationError, file: Located) -> ConfigError:
     message = first["msg"].removeprefix("Value error, ").rstrip(".")
     if first["type"] == "extra_forbidden":
         message = f"there is no setting {str(first['loc'][-1])!r} here"
-    return ConfigError(message, where=file.where(first["loc"]), remedy=remedy)
+    return ConfigError(message, where=file.where(_written(first["loc"])), remedy=remedy)
+
+
+def _written(place: Place) -> Place:
+    """The place as the file has it: the kind of a receiver is no key there."""
+    untold = len(place) > 2 and place[0] == "receivers" and place[2] in KINDS
+    return (*place[:2], *place[3:]) if untold else place
 
 
 def _remedy(problem: ErrorDetails) -> str:
@@ -218,11 +217,14 @@ def _remedy(problem: ErrorDetails) -> str:
     return f"Did you mean {meant[0]!r}?" if meant else f"Known here: {', '.join(known)}."
 
 
-def _fields_at(place: tuple[int | str, ...]) -> list[str]:
+def _fields_at(place: Place) -> list[str]:
     """The settings that a section knows."""
     model: Any = Config
     for part in place:
         if isinstance(part, int):
+            continue
+        if place[0] == "receivers" and part in KINDS:
+            model = KINDS[part]
             continue
         field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
         model = _model_in(field.annotation) if field else None

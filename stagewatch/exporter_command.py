@@ -1,14 +1,13 @@
 """`stagewatch exporter …`: a sidecar in the foreground."""
 
 import argparse
-import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from domain.errors import ConfigError
-from stagewatch import gpu_command
+from stagewatch import cloudwatch_command, gpu_command
+from stagewatch.foreground import asked_to_stop, greeting, many
 
 if TYPE_CHECKING:
     from exporters.engine.settings import EngineSettings
@@ -54,22 +53,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     probe.add_argument("--config", type=Path, metavar="FILE", help="section exporters.probe")
     probe.add_argument("--once", action="store_true", help="print one probe of each, and end")
     gpu_command.add_parser(kinds)
-    _add_cloudwatch(kinds)
-
-
-def _add_cloudwatch(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    cloudwatch = kinds.add_parser("cloudwatch", help="managed endpoints by AWS CloudWatch")
-    cloudwatch.add_argument(
-        "--config", type=Path, metavar="FILE", required=True, help="section exporters.cloudwatch"
-    )
-    cloudwatch.add_argument("--endpoint", metavar="URL", help="the collector's OTLP/HTTP address")
-    way = cloudwatch.add_mutually_exclusive_group()
-    way.add_argument("--once", action="store_true", help="print one reading and end")
-    way.add_argument(
-        "--plan",
-        action="store_true",
-        help="print calls per hour and dollars per month; ask nothing",
-    )
+    cloudwatch_command.add_parser(kinds)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -79,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.kind == "gpu":
         return gpu_command.run(arguments)
     if arguments.kind == "cloudwatch":
-        return _cloudwatch(arguments)
+        return cloudwatch_command.run(arguments)
     from exporters.engine import run as engine  # noqa: PLC0415 - only this command pays for it
     from exporters.engine.describe import describe  # noqa: PLC0415
 
@@ -88,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         readings = engine.read_once(settings)
         print(describe(readings), end="")  # noqa: T201 - the answer to a person
         return 0 if all(reading.up for reading in readings) else 1
-    began = _greeting("reads", settings.targets, settings)
-    engine.run(settings, _asked_to_stop(), started=began)
+    began = _greeting("reads", settings)
+    engine.run(settings, asked_to_stop(), started=began)
     return 0
 
 
@@ -110,61 +94,16 @@ def _probe(arguments: argparse.Namespace) -> int:
         rounds = probe.read_once(settings)
         print("\n".join(describe(*each) for each in rounds), end="")  # noqa: T201 - the answer to a person
         return 0 if all(done.up for _, done in rounds) else 1
-    began = _greeting("asks", settings.targets, settings)
-    probe.run(settings, _asked_to_stop(), started=began)
+    began = _greeting("asks", settings)
+    probe.run(settings, asked_to_stop(), started=began)
     return 0
 
 
 def _greeting(
-    does: str, targets: Sequence[object], settings: "EngineSettings | ProbeSettings"
+    does: str, settings: "EngineSettings | ProbeSettings"
 ) -> Callable[[int | None], None]:
-    """Says what runs here, where it sends and where it shows itself; then only news is told."""
-
-    def tell(port: int | None) -> None:
-        many = f"{len(targets)} target{'' if len(targets) == 1 else 's'}"
-        sends = f"sends to {settings.endpoint}" if settings.endpoint else "sends nothing"
-        shown = f", own page http://{settings.listen_host}:{port}/metrics" if port else ""
-        print(  # noqa: T201 - a command that goes on says that it does
-            f"stagewatch: {does} {many} every {settings.interval_s:g} s, "
-            f"{sends}{shown}. Ctrl-C ends it.",
-            flush=True,
-        )
-
-    return tell
-
-
-def _asked_to_stop() -> Event:
-    """Set by SIGINT and SIGTERM."""
-    stop = Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    return stop
-
-
-def _cloudwatch(arguments: argparse.Namespace) -> int:
-    from exporters.cloudwatch import describe, run  # noqa: PLC0415 - only this command pays for it
-    from stagewatch.config import load  # noqa: PLC0415
-
-    config = load(arguments.config)
-    settings = config.exporters.cloudwatch
-    if settings is None:
-        raise ConfigError(
-            "no account to read",
-            where="exporters.cloudwatch",
-            remedy="Give the file a section with `scopes`; docs/watch-aws-endpoints.md shows one.",
-        )
-    settings = config.beside(settings)
-    if arguments.endpoint is not None:
-        settings = settings.model_copy(update={"endpoint": arguments.endpoint})
-    if arguments.plan:
-        print(describe.describe_plan(settings), end="")  # noqa: T201 - the answer to a person
-        return 0
-    if arguments.once:
-        polls = run.poll_once(settings)
-        print("\n".join(describe.describe_poll(*each) for each in polls), end="")  # noqa: T201
-        return 1 if any(done.failures for _, done in polls) else 0
-    run.run(settings, _asked_to_stop())
-    return 0
+    targets = many(len(settings.targets), "target")
+    return greeting(f"{does} {targets} every {settings.interval_s:g} s", settings)
 
 
 def _settings(arguments: argparse.Namespace) -> "EngineSettings":

@@ -65,7 +65,10 @@ def _become(plan: "Plan") -> NoReturn:
     os.set_inheritable(reading, True)  # noqa: FBT003 - its only form
     level = logging.getLogger().getEffectiveLevel()
     arguments = [json.dumps(sys.path), str(reading), str(level)]
-    os.execv(sys.executable, [sys.executable, "-c", _CODE, *arguments])  # noqa: S606 - our own code
+    # why one arena: a dozen threads that take turns need no heap each, which would be a megabyte
+    environment = {"MALLOC_ARENA_MAX": "1", **os.environ}
+    command = [sys.executable, "-c", _CODE, *arguments]
+    os.execve(sys.executable, command, environment)  # noqa: S606 - our own code
 
 
 def _settings(arguments: argparse.Namespace) -> "GpuSettings":

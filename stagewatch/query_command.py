@@ -1,4 +1,4 @@
-"""`stagewatch query`: quantiles, stages, requests and conditions, from a server or from a folder."""
+"""`stagewatch query`: quantiles, stages, requests, conditions and GPUs, from a server or from a folder."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from domain.errors import InputError
 from domain.metric import LATENCIES
+from stagewatch.query_gpus import gpu_rows, print_gpus
 
 if TYPE_CHECKING:
     from collector.query import Reader
@@ -29,7 +30,7 @@ _TIME = "RFC 3339, now-1h, or seconds since 1970"
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Adds `query` and what can be asked to the sub-commands of `stagewatch`."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "query", help="quantiles, stages, requests and conditions, as a table, JSON or CSV"
+        "query", help="quantiles, stages, requests, conditions and GPUs, as a table, JSON or CSV"
     )
     asked = parser.add_subparsers(dest="query", required=True, metavar="QUESTION")
     quantile = asked.add_parser("quantile", help="quantiles of a latency, with their doubt")
@@ -48,7 +49,10 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         each.add_argument(
             "--by", action="append", default=[], metavar="LABEL", help="group by; repeatable"
         )
-    for each in (quantile, stages, requests):
+    gpus = asked.add_parser(
+        "gpus", help="which GPUs answer, what holds them down, what their pools lack"
+    )
+    for each in (quantile, stages, requests, gpus):
         each.add_argument("--from", dest="since", default="now-1h", metavar="T", help=_TIME)
         each.add_argument("--to", dest="until", default="now", metavar="T", help="default: now")
         _add_common(each)
@@ -90,12 +94,15 @@ def run(arguments: argparse.Namespace) -> int:
         "stages": _stage_rows,
         "requests": _request_rows,
         "conditions": _condition_rows,
+        "gpus": gpu_rows,
     }
     found = rows[arguments.query](answer)
     if arguments.format == "csv":
         _print_csv(found)
     elif arguments.query == "conditions":
         _print_conditions(answer)
+    elif arguments.query == "gpus":
+        print(*print_gpus(answer), sep="\n")  # noqa: T201 - the answer
     else:
         _print_table(found)
         if arguments.query == "stages":
@@ -113,6 +120,8 @@ def _offline(arguments: argparse.Namespace) -> Any:
     try:
         if arguments.query == "conditions":
             return _conditions(reader, arguments, now_s)
+        if arguments.query == "gpus":
+            return _gpus(reader, arguments, now_s)
         if arguments.query == "requests":
             asked = window(arguments.since, arguments.until, now_s=now_s)
             found = reader.requests(
@@ -146,6 +155,14 @@ def _conditions(reader: Reader, arguments: argparse.Namespace, now_s: float) -> 
     at_s = int(instant_s(arguments.at, now_s=now_s, name="--at"))
     found = reader.conditions(at_s, where=labels_asked(arguments.where))
     return conditions_answer(at_s, found)
+
+
+def _gpus(reader: Reader, arguments: argparse.Namespace, now_s: float) -> Any:
+    from collector.gpu_answer import gpus_answer  # noqa: PLC0415
+    from collector.times import labels_asked, window  # noqa: PLC0415
+
+    asked = window(arguments.since, arguments.until, now_s=now_s)
+    return gpus_answer(reader.gpus(asked, where=labels_asked(arguments.where)))
 
 
 def _online(arguments: argparse.Namespace) -> Any:

@@ -1,7 +1,7 @@
 """The reference pages, made from the code they describe: settings, metrics, commands, API."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -30,7 +30,7 @@ def pages(openapi: Mapping[str, Any], parser: argparse.ArgumentParser) -> dict[s
 def settings() -> str:
     """All settings: what they are called in the file and in the environment."""
     rows = [
-        f"| `{name}` | `STAGEWATCH_{name.upper().replace('.', '__')}` | {default} | {text} |"
+        f"| `{name}` | {_variable(name)} | {default} | {text} |"
         for name, default, text in _fields(Config)
         if not name.startswith(tuple(f"{section}.{moved}" for section, moved, _ in MOVED))
     ]
@@ -41,6 +41,13 @@ def settings() -> str:
         "| setting | environment | default | meaning |\n|---|---|---|---|",
         rows,
     )
+
+
+def _variable(name: str) -> str:
+    """What overrides it; an item of a list is overridden with the whole list."""
+    if "[" in name:
+        return ""
+    return f"`STAGEWATCH_{name.upper().replace('.', '__')}`"
 
 
 def metrics() -> str:
@@ -160,9 +167,27 @@ def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str
             yield from _fields(inside, f"{prefix}{name}.")
             continue
         yield f"{prefix}{name}", _default(field), field.description or ""
-        if inside is not None:
+        kinds = _models_of(field.annotation)
+        if len(kinds) > 1:
+            yield from _fields_of_kinds(kinds, f"{prefix}{name}")
+        elif inside is not None:
             listed = "[]" if "tuple" in str(field.annotation) else ""
             yield from _fields(inside, f"{prefix}{name}{listed}.")
+
+
+def _fields_of_kinds(
+    kinds: Sequence[type[BaseModel]], prefix: str
+) -> Iterator[tuple[str, str, str]]:
+    """What all kinds have, once; then what each has besides."""
+    shared = set.intersection(*(set(kind.model_fields) for kind in kinds))
+    for place, kind in enumerate(kinds):
+        named = kind.model_fields["type"].annotation.__args__[0]  # type: ignore[union-attr] # a Literal
+        for name, default, text in _fields(kind):
+            if name in shared and place == 0:
+                yield f"{prefix}[].{name}", default, text
+        for name, default, text in _fields(kind):
+            if name not in shared:
+                yield f"{prefix}[{named}].{name}", default, text
 
 
 def _default(field: Any) -> str:
@@ -174,6 +199,13 @@ def _default(field: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(str(getattr(part, "value", part)) for part in value) or "none"
     return f"`{value}`" if value not in (None, {}, "") else "none"
+
+
+def _models_of(annotation: Any) -> list[type[BaseModel]]:
+    """Every model inside, in order."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [m for part in getattr(annotation, "__args__", ()) for m in _models_of(part)]
 
 
 def _model_of(annotation: Any) -> type[BaseModel] | None:

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from domain.errors import ConfigError, StagewatchError
+from stagewatch import objectives_command
+from stagewatch.backtest_command import add_actions, run_backtest, run_plan
+from stagewatch.reset_command import add_action, run_reset
 
 __all__ = ["add_parser", "run"]
 
@@ -20,8 +23,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         "slo", help="objectives: validate files, run scenarios, show how promises stand"
     )
     actions = parser.add_subparsers(dest="slo_action", required=True, metavar="ACTION")
-    validate = actions.add_parser("validate", help="read objective files, and say what they mean")
-    validate.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    objectives_command.add_actions(actions)
     test = actions.add_parser("test", help="run scenario files; 1 if an expectation fails")
     test.add_argument("files", nargs="+", type=Path, metavar="FILE")
     status = actions.add_parser("status", help="how every promise stands; 1 if one pages")
@@ -35,46 +37,30 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     status.add_argument(
         "--format", choices=("table", "json"), default="table", help="default: %(default)s"
     )
+    add_action(actions)
+    add_actions(actions)
     parser.set_defaults(run=run)
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 fine, 1 the check found a problem."""
-    actions = {"validate": _validate, "test": _test, "status": _status}
+    actions = {
+        "validate": objectives_command.run_validate,
+        "schema": objectives_command.run_schema,
+        "import": objectives_command.run_import,
+        "export": objectives_command.run_export,
+        "test": _test,
+        "status": _status,
+        "reset": run_reset,
+        "backtest": run_backtest,
+        "plan": run_plan,
+    }
     try:
         return actions[arguments.slo_action](arguments)
     except StagewatchError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a command speaks
         return 1
-
-
-def _validate(arguments: argparse.Namespace) -> int:
-    from alerts.definition import load  # noqa: PLC0415 - `--help` must not pay for it
-
-    found = 0
-    for path in arguments.files:
-        try:
-            definitions = load(path)
-        except ConfigError as error:
-            print(error, file=sys.stderr)  # noqa: T201
-            found = 1
-            continue
-        for each in definitions:
-            objective = each.objective
-            rules = ", ".join(f"{rule.name} {float(rule.factor):g}x" for rule in each.rules)
-            print(  # noqa: T201
-                f"{each.id}: {float(objective.target) * 100:g} % of {objective.indicator.metric} "
-                f"<= {float(objective.indicator.threshold_s):g} s over "
-                f"{objective.period_s / 86_400:g} d; {rules}"
-            )
-            for rule in each.left_out:
-                most = float(1 / objective.budget)
-                print(  # noqa: T201
-                    f"  note: {rule.name} is left out: a total outage burns {most:.3g}x, "
-                    f"and it asks for more than {float(rule.factor):g}x"
-                )
-    return found
 
 
 def _test(arguments: argparse.Namespace) -> int:

@@ -18,13 +18,13 @@ import uvicorn
 from fastapi import APIRouter, FastAPI
 
 from alerts import api as alerts_api
-from alerts.definition import gather
-from alerts.delivery import Delivery
-from alerts.evaluator import Evaluator
+from alerts.access import Access, Gate
+from alerts.delivery_api import router as delivery_router
 from alerts.ledger import Ledger
+from alerts.reset_api import reset_router
+from alerts.response_api import response_router
 from alerts.sql_ledger import SqlLedger
 from alerts.tables import open_state
-from alerts.watch import Watch
 from collector import api as collector_api
 from collector.firehose import firehose_router
 from collector.grpc_server import serve as serve_grpc
@@ -44,6 +44,7 @@ from exporters.gpu.run import run as run_gpu_exporter
 from exporters.probe.run import run as run_probe
 from stagewatch.companion import Companion
 from stagewatch.config import Config, Delivering, load
+from stagewatch.evaluation import Evaluation
 from stagewatch.prometheus.keeping import Keeper
 from stagewatch.prometheus.receiver import Receiver
 from stagewatch.release import VERSION
@@ -128,6 +129,7 @@ class _Process:
         self._grpc_port: int | None = None
         self._log = RefusalLog()
         self._problems: list[Callable[[], str | None]] = []
+        self._warnings: list[Callable[[], str | None]] = []
         self._state = open_state(config.alerting.state_location(config.store.data_dir))
         self._reader: Reader | None = None
         self._prometheus: APIRouter | None = None
@@ -182,25 +184,13 @@ class _Process:
                 raise each.failure
 
     def evaluate(self) -> None:
-        """The objectives, and the receivers of what comes of them."""
-        settings = self._config.alerting
-        delivery = Delivery(self._state, settings.receivers)
-        # why a reader of its own: slow questions of people must not hold up a page
-        reader = StoreReader(self._config.store.data_dir)
-        self._stack.callback(reader.close)
-        evaluator = Evaluator(
-            reader,
-            gather(settings.objectives),
-            self._state,
-            settings=settings,
-            wake=delivery.wake,
-        )
-        watch = Watch(reader, self._state, settings=settings, wake=delivery.wake)
-        self._problems += [evaluator.problem, watch.problem]
-        delivery.start()
-        self._stack.callback(delivery.close, _GRACE_S)
-        self.run("evaluator", evaluator.run, self._stop)
-        self.run("watch", watch.run, self._stop)
+        """The objectives, and the receivers of what comes of them, while this process leads."""
+        evaluation = Evaluation(self._config.alerting, self._state, self._config.store.data_dir)
+        self._stack.enter_context(evaluation.open())
+        self._own.watch(evaluation.counts)
+        self._problems.append(evaluation.problem)
+        self._warnings.append(evaluation.warning)
+        self.run("leadership", evaluation.run, self._stop)
 
     def show(self, *, pages: bool) -> None:
         """The API, and the pages over it."""
@@ -209,13 +199,18 @@ class _Process:
         app = _application()
         app.include_router(collector_api.router(reader))
         app.include_router(alerts_api.router(ledger))
-        app.include_router(health_router(self._own, self._problem))
+        app.include_router(delivery_router(self._state))
+        app.include_router(response_router(self._state, ledger))
+        app.include_router(reset_router(self._state))
+        app.include_router(health_router(self._own, self._problem, self._warning))
         if self._writer is not None:
             self._add_intake(app, self._writer)
         if pages:
             attach(app, reader, ledger, refresh_s=config.dashboard.refresh_s)
         else:
             app.include_router(collector_api.unknown_router())
+        app.state.access = Access(config.auth)
+        app.add_middleware(Gate, app.state.access)
         self._pages = self._listen(config.dashboard.host, config.dashboard.port, "dashboard.port")
         self.web.append((app, self._pages))
 
@@ -275,6 +270,10 @@ class _Process:
         """All that is wrong with the parts of this process."""
         return "; ".join(found for problem in self._problems if (found := problem())) or None
 
+    def _warning(self) -> str | None:
+        """What somebody should look at, while all of it works."""
+        return "; ".join(found for warning in self._warnings if (found := warning())) or None
+
 
 def _application() -> FastAPI:
     # why: FastAPI's own /docs page loads its scripts from a CDN
@@ -307,6 +306,7 @@ async def _serve_all(apps: Sequence[tuple[FastAPI, socket]], stop: threading.Eve
                     access_log=False,
                     timeout_graceful_shutdown=_GRACE_S,
                     server_header=False,
+                    proxy_headers=False,  # why: who asks is decided by `auth.proxies`
                 )
             ),
             listener,

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from alerts.settings import WebhookSettings
+from alerts.receivers.settings import WebhookSettings
 from domain.errors import ConfigError
 from exporters.engine.settings import EngineSettings
 from stagewatch.config import Config, load

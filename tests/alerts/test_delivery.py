@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from alerts.delivery import Courier, Delivery, backoff_s
-from alerts.settings import WebhookSettings
+from alerts.courier import Courier, backoff_s
+from alerts.delivery import Delivery
+from alerts.receivers.settings import WebhookSettings
+from alerts.receivers.webhook import Webhook
 from alerts.tables import AttemptRow, OutboxRow, open_state, writing
-from alerts.webhook import Webhook
 from tests.alerts.pager import Pager
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from alerts.evaluate import Reason, judge, surely_above
+from alerts.evaluate import Reason, judge, limit_of, surely_above
 from domain.objective import Severity, burn_rules, burns
 from domain.slice import Tally
 from tests.alerts.fleet import chat
@@ -33,7 +33,7 @@ UNSEEN = Tally(minutes=60)
 
 
 def reason(long, short, rule=QUICK, objective=OBJECTIVE):
-    return judge(objective, rule, long=long, short=short, observed=True).reason
+    return judge(limit_of(objective, rule), long=long, short=short, observed=True).reason
 
 
 def test_it_burns_only_where_both_windows_burn():
@@ -122,7 +122,7 @@ def test_two_windows_that_burn_burn_together(bad, good, more_bad, more_good):
 @given(bad=counts, good=counts)
 def test_what_burns_also_holds(bad, good):
     window = seen(bad, bad + good)
-    verdict = judge(OBJECTIVE, QUICK, long=window, short=window, observed=True)
+    verdict = judge(limit_of(OBJECTIVE, QUICK), long=window, short=window, observed=True)
 
     assert verdict.holds or verdict.reason is not Reason.BURNING
 
@@ -130,7 +130,7 @@ def test_what_burns_also_holds(bad, good):
 def test_an_alert_holds_until_it_is_a_tenth_below_its_limit():
     def holds(bad):
         window = seen(bad, 10_000)
-        return judge(OBJECTIVE, QUICK, long=window, short=window, observed=True).holds
+        return judge(limit_of(OBJECTIVE, QUICK), long=window, short=window, observed=True).holds
 
     assert holds(1297)
     assert not holds(1296)

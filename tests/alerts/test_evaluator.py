@@ -370,15 +370,20 @@ def test_a_past_that_cannot_be_read_does_not_hold_up_the_present(state, caplog):
     assert caplog.text.count("the past of slow cannot be read") == 1
 
 
-def test_slices_older_than_their_retention_are_dropped(state):
-    fleet = Fleet(outage(5, 0))
-    alerts = evaluator(fleet, state, slices_retention_days=1)
+@pytest.mark.parametrize(("period", "kept"), [("1d", 0), ("per calendar year", 5)])
+def test_slices_older_than_their_retention_are_dropped_unless_a_budget_holds_them(
+    state, period, kept
+):
+    over = period if period.startswith("per") else f"over {period}"
+    promised = chat(f"- {{phrase: p99 ttft <= 1.5s {over}, name: chat}}")
+    alerts = evaluator(Fleet(outage(5, 0)), state, promised, slices_retention_days=1)
     alerts.tick(at(0, 11))
     alerts.tick(at(5, 11))
 
     alerts.tick(at(3 * 1440, 11))
 
-    assert not any(each.observed for each in SqlLedger(state).slices("chat", at(0), at(5)))
+    slices = SqlLedger(state).slices("chat", at(0), at(5))
+    assert sum(each.observed for each in slices) == kept
 
 
 @pytest.mark.parametrize("days", [1, 40], ids=["a day", "longer than the period"])

@@ -13,7 +13,7 @@ OVER = Alert(status=Status.RESOLVED, since_s=120, last_true_s=60)
 
 def step(before, at_s=60, **alerts):
     named = {name.replace("_", "-"): alert for name, alert in alerts.items()}
-    return incidents_after(CHAT, before, named, (), at_s=at_s)
+    return incidents_after(CHAT, before, named, lambda _: None, at_s=at_s)
 
 
 def told(changes):

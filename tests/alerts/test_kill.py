@@ -1,5 +1,6 @@
 """kill -9 at any point of an incident: nothing is lost, nothing is told twice, all is in order."""
 
+import json
 import random
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from tests.alerts.pager import Pager
 from tests.paths import ROOT
 
 KILLS = 8
+KILLS_IN_ALL = 200
 LONGEST_S = 1.0
 
 
@@ -73,3 +75,37 @@ def test_a_watch_killed_again_and_again_tells_of_a_stall_once_and_of_its_end_onc
         kill(process)
 
     told_in_order(accepted)
+
+
+def told_by_severity(accepted, objective):
+    """What was told of an objective, in order; alerts do not wait for one another."""
+    told = [each for each in accepted if each["objective"] == objective]
+    return {
+        severity: [each["event"] for each in told if each["severity"] == severity]
+        for severity in ("page", "ticket")
+    }
+
+
+@pytest.mark.slow
+def test_killed_at_two_hundred_statements_and_posts_each_page_and_each_end_is_told_once(tmp_path):
+    command = [sys.executable, "-m", "tests.alerts.lives_process", str(tmp_path)]
+    with Pager() as pager:
+        ran = subprocess.run(
+            [*command, pager.url, str(KILLS_IN_ALL), "5"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        accepted = pager.accepted
+    assert ran.returncode == 0, ran.stderr
+    said = json.loads(ran.stdout)
+
+    assert sum(said["killed"].values()) >= KILLS_IN_ALL
+    assert set(said["killed"]) >= {"statement", "commit", "before a post", "after a post"}
+    both = ["firing", "resolved"]
+    last = said["incidents"] - 1
+    for number in range(last):  # its ticket ends when the next one is promised in its place
+        assert told_by_severity(accepted, f"chat{number}") == {"page": both, "ticket": both}
+    assert told_by_severity(accepted, f"chat{last}") == {"page": both, "ticket": ["firing"]}
+    assert len(pager.posts) > len(accepted)  # some were sent twice, under the same key

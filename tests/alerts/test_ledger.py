@@ -10,11 +10,13 @@ from sqlalchemy.orm import Session
 
 from alerts.api import router
 from alerts.evaluator import Evaluator
+from alerts.receivers.preview import preview
 from alerts.settings import AlertsSettings
 from alerts.sql_ledger import SqlLedger
 from alerts.tables import OutboxRow, open_state
 from collector.query import Window
 from tests.alerts.fleet import START_S, Fleet, chat, minute, outage
+from tests.alerts.receivers.told import NOW_S, RECEIVERS
 from tests.alerts.test_blame import on, stages
 
 RECEIVER = {"name": "pager", "url": "http://127.0.0.1:9/", "allow_private": True}
@@ -112,6 +114,19 @@ def test_the_notification_says_counts_stage_place_and_links(burning):
     assert "5400 of 36000 requests" in page["text"]
     assert "Queue carries 100 % of what grew: now 2.1 s, 50 ms before" in page["text"]
     assert "worst on b (pool chat)" in page["text"]
+
+
+def test_every_kind_of_receiver_shows_what_the_evaluation_found(burning):
+    with Session(burning) as session:
+        rows = [json.loads(row.body) for row in session.scalars(select(OutboxRow))]
+    page = next(each for each in rows if each["severity"] == "page")
+
+    assert page["labels"] == {}
+    assert (page["stale"], page["diagnosis"], page["summary"]) == (False, [], "")
+    for receiver in RECEIVERS.values():
+        shown = preview(receiver, page, now_s=NOW_S)
+        assert "5400 of 36000" in shown.replace("=\n", "")
+        assert page["links"]["alert"] in shown.replace("=\n", "")
 
 
 def test_the_list_of_objectives_is_json_with_doubt_and_without_nan(api):

@@ -3,7 +3,7 @@
 import pytest
 
 from alerts import message
-from alerts.evaluate import judge
+from alerts.evaluate import judge, limit_of
 from domain.objective import Severity, burn_rules
 from domain.slice import Tally
 from tests.alerts.fleet import START_S, chat
@@ -25,7 +25,7 @@ def seen(bad, total, *, possibly=None, minutes=60, observed=None):
 
 
 def verdict(long, short, rule=QUICK, objective=CHAT):
-    return judge(objective, rule, long=long, short=short, observed=True)
+    return judge(limit_of(objective, rule), long=long, short=short, observed=True)
 
 
 def headline(long, severity=Severity.PAGE, rule=QUICK, objective=CHAT, **more):

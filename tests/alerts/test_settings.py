@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from alerts.settings import AlertsSettings, WebhookSettings
+from alerts.receivers.settings import WebhookSettings
+from alerts.settings import AlertsSettings
 from domain.objective import Severity
 
 HOOK = {"name": "pager", "url": "https://hooks.example/s3cret"}

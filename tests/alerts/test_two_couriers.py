@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from alerts.delivery import Courier
-from alerts.settings import WebhookSettings
+from alerts.courier import Courier
+from alerts.receivers.settings import WebhookSettings
+from alerts.receivers.webhook import Webhook
 from alerts.tables import OutboxRow, open_state, writing
-from alerts.webhook import Webhook
 from tests.alerts.pager import Pager
 
 NOW_S = 1_000_000.0

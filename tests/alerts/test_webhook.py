@@ -2,8 +2,9 @@
 
 import pytest
 
-from alerts.settings import WebhookSettings
-from alerts.webhook import Fate, Webhook
+from alerts.receivers.attempt import Fate
+from alerts.receivers.settings import WebhookSettings
+from alerts.receivers.webhook import Webhook
 from tests.alerts.pager import Pager
 
 
@@ -52,7 +53,7 @@ def test_a_name_that_cannot_be_resolved_now_is_tried_again():
 
 
 def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch):
-    monkeypatch.setattr("alerts.webhook._is_public", lambda _: True)
+    monkeypatch.setattr("alerts.receivers.post._is_public", lambda _: True)
     with Pager() as pager:
         port = pager.url.split(":")[2].split("/")[0]
         attempt = send(f"http://hooks.example:{port}/", lambda *_: ["127.0.0.1"])

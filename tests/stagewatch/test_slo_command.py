@@ -18,29 +18,6 @@ def slo(*words):
     return run(parser.parse_args(["slo", *map(str, words)]))
 
 
-def test_validate_says_what_a_file_means(tmp_path, capsys):
-    path = tmp_path / "objectives.yaml"
-    path.write_text("- p99 ttft <= 1.5s over 30d where use_case=chat\n- p90 e2e <= 30s\n")
-
-    assert slo("validate", path) == 0
-
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("chat-ttft: 99 % of ttft <= 1.5 s over 30 d; page-quick 14.4x")
-    assert lines[2].startswith("  note: page-quick is left out: a total outage burns 10x")
-
-
-def test_validate_names_each_bad_file_and_goes_on(tmp_path, capsys):
-    bad, good = tmp_path / "bad.yaml", tmp_path / "good.yaml"
-    bad.write_text("- p99 tftt <= 1s\n")
-    good.write_text("- p99 ttft <= 1s\n")
-
-    assert slo("validate", bad, good) == 1
-
-    captured = capsys.readouterr()
-    assert f"{bad}:1:3: 'tftt' is no latency" in captured.err
-    assert captured.out.startswith("ttft:")
-
-
 def test_test_prints_a_line_for_each_expectation(capsys):
     (path,) = (ROOT / "tests" / "scenarios").glob("w01*.yaml")
 
