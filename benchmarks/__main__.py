@@ -11,9 +11,11 @@ NAMES = (
     "parse",
     "coarse",
     "objectives",
+    "tick",
     "page",
     "sidecar",
     "gpu",
+    "gpu_page",
 )
 
 
