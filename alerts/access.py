@@ -9,25 +9,40 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from ipaddress import ip_address, ip_network
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from fastapi import HTTPException, Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from alerts.access_settings import AuthSettings
+from alerts.session import COOKIE, issued, token_of
 
-__all__ = ["ACTING", "Access", "Gate", "Person", "Role", "admin", "responder"]
+__all__ = [
+    "ACTING",
+    "SIGN_IN",
+    "Access",
+    "Gate",
+    "Person",
+    "Role",
+    "admin",
+    "refuse_foreign",
+    "responder",
+]
 
 ACTING = "X-Stagewatch-Request"
 """The header of requests that act, with any value: a form or an image of another site has none."""
 
+SIGN_IN = "/login"
+
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-_OPEN = ("/healthz", "/readyz", "/metrics", "/v1/", "/api/v1/write")
+_OPEN = ("/healthz", "/readyz", "/metrics", "/v1/", "/api/v1/write", SIGN_IN, "/assets/")
 _WHO = {"WWW-Authenticate": 'Bearer realm="stagewatch"'}
 
 
@@ -56,8 +71,11 @@ class Person:
 class Access:
     """The rules of a configuration."""
 
-    def __init__(self, settings: AuthSettings | None = None) -> None:
+    def __init__(
+        self, settings: AuthSettings | None = None, *, clock: Callable[[], float] = time.time
+    ) -> None:
         self._settings = settings or AuthSettings()
+        self._clock = clock
         roles = {"sender": Role.NOBODY} | {each.name.lower(): each for each in Role}
         self._tokens = [
             (_digest(each.token.get_secret_value().strip()), each.name, roles[each.role])
@@ -73,8 +91,10 @@ class Access:
         if bearer is not None and bearer.partition(" ")[0].lower() == "bearer":
             return self._bearer(bearer.partition(" ")[2].strip())
         user = request.headers.get(self._settings.user_header, "").strip()
-        if user and self._from_proxy(request):
+        if user and self.from_proxy(request):
             return Person(name=user[:128], role=self._proxy_role, vouched=True)
+        if (signed_in := self._of_session(request)) is not None:
+            return signed_in
         if not self._acts_by_token and _is_here(request):
             return Person(name="somebody here", role=Role.RESPONDER, vouched=False)
         return Person(name="anonymous", role=self._anonymous, vouched=False)
@@ -96,7 +116,43 @@ class Access:
         name, role = found[0]
         return Person(name=name, role=max(role, self._anonymous), vouched=True)
 
-    def _from_proxy(self, request: Request) -> bool:
+    def _of_session(self, request: Request) -> Person | None:
+        """Whom the cookie stands for, with what their token may do now."""
+        cookie = request.cookies.get(COOKIE)
+        if cookie is None:
+            return None
+        readers = {ours: (name, role) for ours, name, role in self._tokens if role > Role.NOBODY}
+        digest = token_of(cookie, readers, now_s=self._clock())
+        if digest is None:
+            return None
+        name, role = readers[digest]
+        return Person(name=name, role=max(role, self._anonymous), vouched=True)
+
+    @property
+    def signs_in(self) -> bool:
+        """Whether any token opens the pages."""
+        return any(role > Role.NOBODY for _, _, role in self._tokens)
+
+    def session(self, token: str) -> str | None:
+        """A cookie for the bearer of a token that may at least read; None for anybody else."""
+        digest = _digest(token.strip())
+        found = [role for ours, _, role in self._tokens if hmac.compare_digest(ours, digest)]
+        if not found or found[0] is Role.NOBODY:
+            return None
+        return issued(digest, now_s=self._clock())
+
+    def host(self, request: Request) -> str:
+        """By which name we were asked: a trusted proxy says so, of anybody else it is `Host`."""
+        told = request.headers.get("x-forwarded-host", "") if self.from_proxy(request) else ""
+        return told.partition(",")[0].strip() or request.headers.get("host", "")
+
+    def is_encrypted(self, request: Request) -> bool:
+        """Whether the browser speaks TLS, to us or to a trusted proxy."""
+        told = request.headers.get("x-forwarded-proto", "") if self.from_proxy(request) else ""
+        return (told.strip() or request.url.scheme) == "https"
+
+    def from_proxy(self, request: Request) -> bool:
+        """Whether a proxy of `auth.proxies` passed it on."""
         try:
             peer = ip_address(request.client.host) if request.client else None
         except ValueError:
@@ -116,12 +172,23 @@ class Gate:
             try:
                 _require(self._access.person(Request(scope)), Role.VIEWER)
             except HTTPException as refused:
-                answer = JSONResponse(
-                    {"detail": refused.detail}, refused.status_code, headers=refused.headers
-                )
-                await answer(scope, receive, send)
+                await self._refusal(Request(scope), refused)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+    def _refusal(self, request: Request, refused: HTTPException) -> Response:
+        """A person with a browser is asked to sign in, and comes back to where they wanted."""
+        wants_page = "text/html" in request.headers.get("accept", "")
+        if wants_page and request.method == "GET" and self._access.signs_in:
+            scope = request.scope
+            prefix = scope.get("stagewatch.prefix", "")
+            wanted = str(scope.get("stagewatch.path", scope["path"]))
+            query = bytes(scope.get("query_string", b"")).decode("latin-1")
+            back = quote(wanted + (f"?{query}" if query else ""), safe="")
+            return RedirectResponse(f"{prefix}{SIGN_IN}?next={back}", 303)
+        return JSONResponse(
+            {"detail": refused.detail}, refused.status_code, headers=refused.headers
+        )
 
 
 def responder(request: Request) -> Person:
@@ -139,7 +206,8 @@ def _acting(request: Request, role: Role) -> Person:
     person = access.person(request)
     _require(person, role)
     if "authorization" not in request.headers:
-        _refuse_foreign(request)
+        refuse_foreign(request, access)
+        _refuse_forms(request)
     return person
 
 
@@ -155,11 +223,19 @@ def _require(person: Person, role: Role) -> None:
     raise HTTPException(401, f"who are you? {way_out.capitalize()}", headers=_WHO)
 
 
-def _refuse_foreign(request: Request) -> None:
+def refuse_foreign(request: Request, access: Access) -> None:
     """A browser sends a name's cookies, and reaches this machine, for any page it has open."""
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):
-        raise HTTPException(403, "another site asked for this; use the pages of Stagewatch itself")
+    if origin is not None and urlsplit(origin).netloc != access.host(request):
+        raise HTTPException(
+            403,
+            "another site asked for this; use the pages of Stagewatch itself. Behind a proxy let it "
+            "pass on `Host`, or name it in `auth.proxies` and let it send `X-Forwarded-Host`",
+        )
+
+
+def _refuse_forms(request: Request) -> None:
+    """What a foreign page could send without being asked twice."""
     if ACTING.lower() not in request.headers:
         raise HTTPException(403, f"what acts carries the header `{ACTING}: 1`; add it")
     body = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -170,6 +246,9 @@ def _refuse_foreign(request: Request) -> None:
 def _is_here(request: Request) -> bool:
     """From this machine, by a name of this machine, and not passed on by a proxy on it."""
     if request.client is None or any(name in request.headers for name in _FORWARDED):
+        return False
+    # why: nginx, unless told otherwise, adds no header, calls us 127.0.0.1, and speaks HTTP/1.0
+    if request.scope.get("http_version") == "1.0":
         return False
     host = urlsplit(f"//{request.headers.get('host', '')}").hostname
     try:

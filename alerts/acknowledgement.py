@@ -102,7 +102,7 @@ def _tell(
     text = f"Acknowledged by {response.acknowledged_by}"
     if said.until_s is not None:
         text += f" until {_rfc3339(said.until_s)}"
-    text += f": {response.note}" if response.note else "."
+    text += f": {response.note.rstrip('. ')}." if response.note else "."
     number = add_event(
         session, row.id, "acknowledged", text, at_s=int(now_s), author=response.acknowledged_by
     )

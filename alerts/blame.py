@@ -15,7 +15,7 @@ from domain.indicator import GoodputIndicator, Indicator, LatencyIndicator
 from domain.labels import Labels, project
 from domain.request import Stage
 
-__all__ = ["PER_TOKEN", "Blame", "Place", "blame", "per_token", "stage_metric"]
+__all__ = ["NOT_ASKED", "PER_TOKEN", "Blame", "Place", "blame", "per_token", "stage_metric"]
 
 PER_TOKEN = {"tpot": "tpot", "itl": "itl", "itl_max": "tpot"}
 """Promises on tokens, and the latency that says how long decoding took for each."""
@@ -72,6 +72,10 @@ class Blame:
     next_step: str = ""
     per_token: bool = False
     behind: tuple[str, ...] = ()
+
+
+NOT_ASKED = Blame(stage=None)
+"""Minutes that are replayed accuse nobody: what was measured besides, nobody has asked."""
 
 
 def stage_metric(indicator: Indicator) -> str | None:

@@ -104,26 +104,36 @@ def _gone_in_s(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """A share of the budget at which somebody is told that no more is left. Never a page."""
+    """A share of the budget at which somebody is told that no more is left. Never a page.
+
+    What was told is over when more than `clears` is left.
+    """
 
     name: str
     share: Fraction
+    clears: Fraction
     severity: Severity
 
+    def low(self, left: int, whole: int, *, told: bool) -> bool:
+        """Whether `left` of `whole` is as little as that; in integers, as it is asked each minute."""
+        share = self.clears if told else self.share
+        return left * share.denominator <= share.numerator * whole
 
-LEVELS = (
-    Level(name="budget-50", share=Fraction(1, 2), severity=Severity.INFO),
-    Level(name="budget-25", share=Fraction(1, 4), severity=Severity.TICKET),
-    Level(name="budget-0", share=Fraction(0), severity=Severity.INFO),
+
+LEVELS = tuple(
+    Level(name=name, share=share, clears=share + CLEAR_ABOVE, severity=severity)
+    for name, share, severity in (
+        ("budget-50", Fraction(1, 2), Severity.INFO),
+        ("budget-25", Fraction(1, 4), Severity.TICKET),
+        ("budget-0", Fraction(0), Severity.INFO),
+    )
 )
 """Half: a note. A quarter: a ticket. Nothing: freeze."""
 
 
-def after_level(alert: Alert, level: Level, remaining: Fraction | None, *, at_s: int) -> Alert:
+def after_level(alert: Alert, level: Level, left: int, whole: int, *, at_s: int) -> Alert:
     """The note after a minute: told at its level, over five points above it."""
-    if remaining is None:
-        return alert
-    low = remaining <= (level.share + CLEAR_ABOVE if alert.open else level.share)
+    low = level.low(left, whole, told=alert.open)
     if low == alert.open:
         return alert
     return after_condition(alert, _AT_ONCE, holds=low, at_s=at_s)

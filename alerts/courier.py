@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from alerts import receiver_alarm
 from alerts.breaker import CLOSED, Breaker
 from alerts.receivers.attempt import Attempt, Fate, Receiver
 from alerts.receivers.settings import CommonSettings
-from alerts.tables import AlertRow, AttemptRow, OutboxRow, ReceiptRow, writing
+from alerts.tables import AlertRow, AttemptRow, MetaRow, OutboxRow, ReceiptRow, writing
 
 __all__ = ["Courier", "backoff_s"]
 
@@ -51,6 +52,7 @@ class Courier:
         self._name = receiver.settings.name
         self._breaker: Breaker = CLOSED
         self._again_at_s = 0.0
+        self._asked_key = f"asked {hashlib.sha256(self._name.encode()).hexdigest()[:48]}"
 
     @property
     def breaker(self) -> Breaker:
@@ -86,6 +88,8 @@ class Courier:
     def _claim(self, now_s: float) -> OutboxRow | None:
         """The next that is due, if no other process is sending it; for a while it is ours alone."""
         with Session(self._state) as session:
+            if now_s < self._asked_until_s(session):
+                return None
             due = next((row for row in self._open(session) if row.next_at_s <= now_s), None)
             found = None if due is None else session.get(OutboxRow, due.id)
         if due is None or found is None:
@@ -107,7 +111,13 @@ class Courier:
             return min(max(self._breaker.until_s - now_s, 0.01), _IDLE_S)
         with Session(self._state) as session:
             due_s = min((row.next_at_s for row in self._open(session)), default=now_s + _IDLE_S)
+            due_s = max(due_s, self._asked_until_s(session))
         return min(max(due_s - now_s, 0.01), _IDLE_S)
+
+    def _asked_until_s(self, session: Session) -> float:
+        """Until when the receiver asked to be left alone: whichever process asks, of any alert."""
+        row = session.get(MetaRow, self._asked_key)
+        return 0.0 if row is None else float(row.value)
 
     def _note(self, row_id: int, attempt: Attempt, now_s: float) -> None:
         settings = self._receiver.settings
@@ -123,6 +133,9 @@ class Courier:
             if row.outcome != Fate.RETRY.value:
                 row.done_at_s = now_s
             session.add(AttemptRow(outbox_id=row_id, at_s=now_s, outcome=outcome, detail=detail))
+            if attempt.retry_after_s:
+                until_s = now_s + attempt.retry_after_s
+                session.merge(MetaRow(key=self._asked_key, value=str(until_s)))
             if attempt.fate is Fate.DELIVERED:
                 self._keep(session, row.body, attempt.receipt)
                 receiver_alarm.lower(session, settings, now_s=now_s)

@@ -16,7 +16,7 @@ from alerts.history import History, Spending
 from alerts.incident import NO_DATA, Change, Incident, Tier, decisive, incidents_after
 from alerts.maintenance import Maintenance
 from alerts.promise import Definition
-from alerts.state import QUIET, Alert, Timers, after, after_silence
+from alerts.state import QUIET, Alert, Timers, after, after_condition, after_silence
 from domain.slice import MINUTE_S, Slice, Tally
 
 __all__ = ["Course", "Stretch", "history_minutes"]
@@ -57,7 +57,9 @@ class Course:
     trouble: str = ""
     _seen: bool = True
     _verdicts: tuple[Verdict, ...] | None = None
-    _unspent: bool = False
+    _noted: bool = True
+    _begin_s: int = 0
+    _looked: tuple[object, ...] = ()
     _granted: tuple[Definition, Fraction] | None = None
     _period: tuple[int, int] = (0, 0)
     _judged_by: tuple[tuple[Fraction, int], tuple[Limit, ...]] | None = None
@@ -202,7 +204,7 @@ class Course:
         """One minute on: into the budget with the new one, out of it with what is too old."""
         begun_s = self.budget_begin_s
         self.evaluated_until_s = whole.minute_at_s + MINUTE_S
-        begin_s = self.budget_begin_s
+        begin_s = self._begin_s = self.budget_begin_s
         if begin_s > begun_s and self.definition.objective.calendar is not None:
             self.spending = Spending()
         for old in leaving:
@@ -284,15 +286,25 @@ class Course:
             # why: a settled alert changes only by a burn, and that is one comparison
             if before.settled and not (self._seen and self._burning(limit)):
                 continue
-            self.alerts[name] = after(
-                before, self._verdict(limit), self.definition.timers, at_s=self.evaluated_until_s
-            )
+            timers, at_s = self.definition.timers, self.evaluated_until_s
+            if before.open:
+                held = self._held(limit) if self._seen else None
+                self.alerts[name] = after_condition(before, timers, holds=held, at_s=at_s)
+            else:
+                self.alerts[name] = after(before, self._verdict(limit), timers, at_s=at_s)
 
     def _burning(self, limit: Limit) -> bool:
         rule, newest = limit.rule, self.history.newest
         return limit.exceeded(
             *newest(rule.short_s // MINUTE_S, surely=limit.surely)
         ) and limit.exceeded(*newest(rule.long_s // MINUTE_S, surely=limit.surely))
+
+    def _held(self, limit: Limit) -> bool:
+        """Whether an alert that is open goes on."""
+        rule, newest = limit.rule, self.history.newest
+        return limit.held(*newest(rule.short_s // MINUTE_S, surely=limit.surely)) and limit.held(
+            *newest(rule.long_s // MINUTE_S, surely=limit.surely)
+        )
 
     def _watch_silence(self, *, observed: bool, live: bool) -> None:
         if self.definition.no_data is None:
@@ -317,23 +329,43 @@ class Course:
             for level in LEVELS:
                 self.alerts.pop(level.name, None)
             return
-        if self._unspent and self.spending.less_than_half:
-            return  # why: of the whole period there is more left than of what it has had so far
-        left = self.budget.of_period_low
+        at_s, begin_s = self.evaluated_until_s, self._begin_s
+        counted_s = at_s - max(begin_s, self.counted_since_s or begin_s)
+        left, whole = self.spending.left(counted_s, self.definition.objective.period_length_s(at_s))
+        if not whole or counted_s <= 0 or (2 * left > whole and not self._noted):
+            return
         for level in LEVELS:
             before = self.alerts.get(level.name, QUIET)
-            now = after_level(before, level, left, at_s=self.evaluated_until_s)
+            now = after_level(before, level, left, whole, at_s=at_s)
             if now is not before:
                 self.alerts[level.name] = now
-        self._unspent = all(self.alerts.get(level.name, QUIET).settled for level in LEVELS)
+        self._noted = any(self.alerts.get(level.name, QUIET).open for level in LEVELS)
 
     def _changes(self) -> list[Change]:
         if not self.incidents and not any(each.open for each in self.alerts.values()):
             return []
+        if self._as_looked():
+            return []
         self.incidents, changes = incidents_after(
             self.now, self.incidents, self.alerts, self.verdict_of, at_s=self.evaluated_until_s
         )
+        self._looked = self._look
         return changes
+
+    @property
+    def _look(self) -> tuple[object, ...]:
+        """All that incidents come from."""
+        seen = [(name, each.open, each.stale) for name, each in self.alerts.items()]
+        return self.incidents, self._limits, seen
+
+    def _as_looked(self) -> bool:
+        """Whether nothing has changed since: by far the most minutes of a long outage."""
+        if not self._looked:
+            return False
+        incidents, limits, seen = self._look
+        return (
+            incidents is self._looked[0] and limits is self._looked[1] and seen == self._looked[2]
+        )
 
 
 def history_minutes(definition: Definition) -> int:

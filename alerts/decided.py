@@ -7,14 +7,14 @@ from fractions import Fraction
 
 from alerts.promise import Definition
 from alerts.quantity import duration_text
-from collector.query import Reader, Window
+from collector.query import Reader, Selection, Window
 from domain.indicator import GoodputIndicator, Indicator, LatencyIndicator, Limit
 
 __all__ = ["decided"]
 
 
 def decided(reader: Reader, definition: Definition, window: Window) -> list[str]:
-    """One line per threshold that a source of this window leaves in doubt."""
+    """One line per threshold that a source of this window leaves in doubt, or that none measures."""
     indicator = definition.objective.indicator
     found = []
     for limit in _limits(indicator):
@@ -24,7 +24,17 @@ def decided(reader: Reader, definition: Definition, window: Window) -> list[str]
         edges = reader.edges_around(asked, window)
         if edges is not None:
             found += list(_told(limit, edges))
+        elif not _measured(reader, asked, window):
+            found.append(
+                f"note: nobody has measured {limit.metric} there in this time: "
+                "look whether the labels are right, or send data first."
+            )
     return found
+
+
+def _measured(reader: Reader, asked: LatencyIndicator, window: Window) -> bool:
+    told = reader.latency(asked.metric, Selection(window=window, where=asked.where))
+    return any(point.distribution.n for each in told for point in each.points)
 
 
 def _limits(indicator: Indicator) -> tuple[Limit, ...]:

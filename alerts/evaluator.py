@@ -1,8 +1,9 @@
 """The tick: every minute that has closed is judged once, in order, and what changes is written down.
 
 A minute is closed when every live source has passed it (the reader's watermark), or `grace_s`
-after its end; of a source that settles late, when it has settled. Missed ticks are made up for, minute by minute. A step is one transaction; if it does
-not commit, memory is thrown away and read again, so that a crash at any point loses nothing.
+after its end; of a source that settles late, when it has settled. Missed ticks are made up for,
+minute by minute. A step is one transaction; if it does not commit, memory is thrown away and read
+again, so that a crash at any point loses nothing.
 An objective whose minutes cannot be read holds up no other; its standing says so.
 """
 
@@ -12,16 +13,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from alerts.blame import Blame
+from alerts.blame import NOT_ASKED, Blame
 from alerts.budget_records import newer_resets, spending
 from alerts.course import Course
 from alerts.evidence import Evidence, evidence, keep
-from alerts.incident import Change, Event, Incident
+from alerts.incident import Change, Event, Incident, worth_telling
 from alerts.inquiry import Inquiry
 from alerts.loop import Loop
 from alerts.minute_source import MinuteSource, Told
@@ -49,10 +50,11 @@ _LOG = logging.getLogger(__name__)
 _HOUR_S = 3600
 _STEP_S = 12 * _HOUR_S
 _FIRST_FILL_S = 6 * _HOUR_S
+_FIRST_STEP_S = _HOUR_S
 _FILL_S = 24 * _HOUR_S
 _FILL_BUDGET_S = 0.2
+_FILL_LEAST_S = 600
 _LIVE_S = 180
-_OLD_S = _HOUR_S
 _REFRESH_S = 300
 _AHEAD_S = 120
 
@@ -186,9 +188,13 @@ class Evaluator:
             save_composites(session, self._composites)
         self._leaving = {}
         self._loaded = True
-        for course in self._courses:
-            if self._wants_past(course) and course.filled_from_s == course.evaluated_until_s:
-                self._fill_one(course, _FIRST_FILL_S)
+        self._fill_first()
+
+    def _fill_first(self) -> None:
+        """The last hours of what is new, so that no window is judged by its newest minutes alone."""
+        new = [each for each in self._courses if each.filled_from_s == each.evaluated_until_s]
+        for _ in range(_FIRST_FILL_S // _FIRST_STEP_S):
+            self._fill_all([each for each in new if self._wants_past(each)], _FIRST_STEP_S)
 
     def _turn_back(self, until_s: int, now_s: float) -> None:
         """The clock was wrong and is set back: minutes judged before they were are judged again.
@@ -205,7 +211,7 @@ class Evaluator:
         self, due: Sequence[Course], now_s: float, failed: dict[str, Exception]
     ) -> list[Change]:
         """At most half a day of minutes of every objective, in one transaction."""
-        inquiry = Inquiry(self._reader)
+        inquiry = Inquiry(self._reader, () if self._replaying else self._definitions)
         step = _Step()
         windows = [self._window(course) for course in due]
         indicators = [course.definition.objective.indicator for course in due]
@@ -221,11 +227,13 @@ class Evaluator:
             course.trouble = ""
             newest_s = min(now_s, self._closed[course.definition.id])
             step.notices += [
-                notice(course, change, _blame(inquiry, course, change))
-                for change in _worth_telling(changes, newest_s)
+                inquiry.explained(
+                    notice(course, change, self._blame(inquiry, course, change)), course
+                )
+                for change in worth_telling(changes, newest_s)
             ]
             step.accused += [
-                (course, incident, _blamed(inquiry, course, incident, step.notices))
+                (course, incident, self._blamed(inquiry, course, incident, step.notices))
                 for incident in course.incidents.values()
             ]
         with writing(self._state) as session, session.begin():
@@ -326,28 +334,37 @@ class Evaluator:
     def _fill(self) -> None:
         """Asks the reader for minutes from before an objective was promised, a little per tick."""
         began_s = time.monotonic()
-        for course in self._courses:
-            while self._wants_past(course):
-                if time.monotonic() - began_s > _FILL_BUDGET_S:
-                    return
-                self._fill_one(course, _FILL_S)
+        while time.monotonic() - began_s < _FILL_BUDGET_S:
+            wanting = [each for each in self._courses if self._wants_past(each)]
+            if not wanting:
+                return
+            newest_s = max(each.filled_from_s for each in wanting)
+            some = [each for each in wanting if each.filled_from_s == newest_s]
+            length_s = max(_FILL_S // len(some), _FILL_LEAST_S) // MINUTE_S * MINUTE_S
+            self._fill_all(some, length_s)
 
-    def _fill_one(self, course: Course, length_s: int) -> None:
-        until_s = course.filled_from_s
-        window = Window(since_s=until_s - length_s, until_s=until_s)
-        try:
-            slices = self._source.minutes(course.definition.objective.indicator, window)
-        except StoreError:
-            raise
-        except Exception:  # noqa: BLE001 - why all: it is this objective's past alone
-            _LOG.exception("the past of %s cannot be read", course.definition.name)
-            self._pastless.add(course.definition.id)
-            return
-        found = course.amend(slices)
-        course.filled_from_s = window.since_s
-        with writing(self._state) as session, session.begin():
-            save_minutes(session, [(course, found)])
-            save_courses(session, [course])
+    def _fill_all(self, courses: Sequence[Course], length_s: int) -> None:
+        """So many more seconds of the past of each; what many of them share is read once."""
+        windows = [
+            Window(since_s=each.filled_from_s - length_s, until_s=each.filled_from_s)
+            for each in courses
+        ]
+        wanted = zip(
+            (each.definition.objective.indicator for each in courses), windows, strict=True
+        )
+        told = self._source.minutes_of(wanted)
+        found = []
+        for course, window, slices in zip(courses, windows, told, strict=True):
+            if isinstance(slices, Exception):
+                _LOG.error("the past of %s cannot be read", course.definition.name, exc_info=slices)
+                self._pastless.add(course.definition.id)
+                continue
+            found.append((course, course.amend(slices)))
+            course.filled_from_s = window.since_s
+        if found:
+            with writing(self._state) as session, session.begin():
+                save_minutes(session, found)
+                save_courses(session, [course for course, _ in found])
 
     def _forget(self, now_s: float) -> None:
         if now_s - self._forgotten_s < _HOUR_S:
@@ -357,35 +374,23 @@ class Evaluator:
             forget(session, self._courses, before_s=before_s)
         self._forgotten_s = now_s
 
+    def _blame(self, inquiry: Inquiry, course: Course, change: Change) -> Blame | None:
+        """The guilty stage; nobody is asked of minutes that are replayed, so nobody is accused."""
+        if self._replaying:
+            return NOT_ASKED
+        if change.event is Event.RESOLVED or change.verdict is None:
+            return None
+        return inquiry.blame(course, change.verdict, at_s=change.at_s)
 
-def _worth_telling(changes: Sequence[Change], newest_s: float) -> list[Change]:
-    """All, but nobody is told of what began and ended long ago, while we slept."""
-    ended = {
-        each.incident.id
-        for each in changes
-        if each.event is Event.RESOLVED and each.at_s < newest_s - _OLD_S
-    }
-    begun = {each.incident.id for each in changes if each.event is not Event.RESOLVED}
-    return [
-        replace(each, tell=False) if each.incident.id in ended & begun else each for each in changes
-    ]
-
-
-def _blame(inquiry: Inquiry, course: Course, change: Change) -> Blame | None:
-    if change.event is Event.RESOLVED or change.verdict is None:
-        return None
-    return inquiry.blame(course, change.verdict, at_s=change.at_s)
-
-
-def _blamed(
-    inquiry: Inquiry, course: Course, incident: Incident, notices: Sequence[Notice]
-) -> Blame | None:
-    """The blame just found, or asked for anew now and then; None: the one that is known stays."""
-    for said in notices:
-        if said.change.incident.id == incident.id:
-            return said.blame
-    verdict = course.verdict_of(incident.tier)
-    due = (course.evaluated_until_s - incident.started_at_s) % _REFRESH_S == 0
-    if verdict is None or incident.stale or not due:
-        return None
-    return inquiry.blame(course, verdict, at_s=course.evaluated_until_s)
+    def _blamed(
+        self, inquiry: Inquiry, course: Course, incident: Incident, notices: Sequence[Notice]
+    ) -> Blame | None:
+        """The blame just found, or asked for anew now and then; None: the one that is known stays."""
+        for said in notices:
+            if said.change.incident.id == incident.id:
+                return said.blame
+        verdict = course.verdict_of(incident.tier)
+        due = (course.evaluated_until_s - incident.started_at_s) % _REFRESH_S == 0
+        if self._replaying or verdict is None or incident.stale or not due:
+            return None
+        return inquiry.blame(course, verdict, at_s=course.evaluated_until_s)

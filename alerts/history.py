@@ -149,13 +149,18 @@ class Spending:
     def allowed(self) -> Fraction:
         return sum((budget * total for budget, total in self.counted.items()), Fraction(0))
 
-    @property
-    def less_than_half(self) -> bool:
-        """Whether less than half is spent, possibly; in integers where one budget was in force."""
-        if len(self.counted) == 1:
+    def left(self, counted_s: int, period_s: int) -> tuple[int, int]:
+        """What is surely left of the whole period's budget, and that budget; integers of one unit.
+
+        `Budget.of_period_low` is their quotient. Without traffic both are 0.
+        """
+        if len(self.counted) == 1:  # why apart: fractions are slow, and this is asked each minute
             ((budget, total),) = self.counted.items()
-            return 2 * self.spent_high * budget.denominator < budget.numerator * total
-        return 2 * self.spent_high < self.allowed
+            granted, of = budget.numerator * total, budget.denominator
+        else:
+            granted, of = self.allowed.as_integer_ratio()
+        whole = granted * period_s
+        return whole - self.spent_high * of * min(counted_s, period_s), whole
 
     @property
     def total(self) -> int:

@@ -28,6 +28,7 @@ __all__ = [
     "decisive",
     "dedup_key",
     "incidents_after",
+    "worth_telling",
 ]
 
 NO_DATA = "no-data"
@@ -126,6 +127,22 @@ def incidents_after(
             changes.append(_change(incident, event, at_s, verdict_of(tier)))
         still_open[tier] = incident
     return still_open, changes
+
+
+_OLD_S = 3600
+
+
+def worth_telling(changes: Sequence[Change], newest_s: float) -> list[Change]:
+    """All, but nobody is told of what began and ended long ago, while we slept."""
+    ended = {
+        each.incident.id
+        for each in changes
+        if each.event is Event.RESOLVED and each.at_s < newest_s - _OLD_S
+    }
+    begun = {each.incident.id for each in changes if each.event is not Event.RESOLVED}
+    return [
+        replace(each, tell=False) if each.incident.id in ended & begun else each for each in changes
+    ]
 
 
 _ORDER = tuple(Tier)

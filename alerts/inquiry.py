@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from alerts.blame import PER_TOKEN, Blame, blame, per_token, stage_metric
 from alerts.course import Course
+from alerts.diagnosis.inquest import diagnose_window
+from alerts.diagnosis.promises import promised_by
+from alerts.diagnosis.telling import lines
+from alerts.diagnosis.windows import around
 from alerts.evaluate import Verdict
+from alerts.incident import Event
+from alerts.notice import Notice
+from alerts.promise import Definition
 from collector.query import Reader, Selection, Stages, Window
 from domain.condition import Condition, ConditionKind, sentence
 from domain.errors import StagewatchError
-from domain.labels import Labels
+from domain.labels import Labels, value_of
 from domain.slice import MINUTE_S
 
 __all__ = ["Inquiry"]
@@ -22,14 +30,20 @@ _HOUR_S = 3600
 _WEEK_S = 7 * 24 * _HOUR_S
 _QUARTER_S = 900
 _MOST_STALLS = 2
+_DIAGNOSIS_S = 1.0
+"""What all diagnoses of one tick may take; whoever pages later in it is told without."""
 _PLACES = ("pool", "replica", "role", "service")
 
 
 class Inquiry:
     """The questions of one tick; what two objectives want to know is asked once."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, promises: Sequence[Definition] = ()) -> None:
+        """Without `promises` nothing is diagnosed, as where the past is judged again."""
         self._reader = reader
+        self._promises = promises
+        self._left_s = _DIAGNOSIS_S
+        self._told: dict[tuple[str, Window], tuple[str, ...]] = {}
         self._stood_still: dict[Labels, Sequence[Condition]] = {}
         self._answers: dict[tuple[str, Window, Labels, tuple[str, ...]], Sequence[Stages]] = {}
 
@@ -55,6 +69,41 @@ class Inquiry:
             return None
         found = blame(metric, next(iter(here), None), next(iter(earlier), None), replicas)
         return replace(found, behind=behind)
+
+    def explained(self, said: Notice, course: Course) -> Notice:
+        """With the likeliest causes, where it says that something fires."""
+        change = said.change
+        if change.event is not Event.FIRING or change.verdict is None or not change.tell:
+            return said
+        return replace(said, diagnosis=self.diagnosis(course, change.verdict, at_s=change.at_s))
+
+    def diagnosis(self, course: Course, verdict: Verdict, *, at_s: int) -> tuple[str, ...]:
+        """At most three lines; none where it fails or the time of this tick is spent: a page waits for nothing."""
+        indicator = course.definition.objective.indicator
+        service = value_of(getattr(indicator, "where", ()), "service")
+        if not self._promises or not service or self._left_s <= 0:
+            return ()
+        now, before = _windows(course, verdict, at_s)
+        if (service, now) not in self._told:
+            began_s = time.monotonic()
+            try:
+                self._told[service, now] = self._diagnosed(course, service, now, before.until_s)
+            except Exception:  # noqa: BLE001 - why all: whatever is wrong with it, the page goes out
+                _LOG.exception("%s could not be diagnosed", course.definition.name)
+                self._told[service, now] = ()
+            self._left_s -= time.monotonic() - began_s
+        return self._told[service, now]
+
+    def _diagnosed(
+        self, course: Course, service: str, now: Window, calm_until_s: int
+    ) -> tuple[str, ...]:
+        broken = promised_by([course.definition], service)
+        looked = around(self._reader, service, now, calm_until_s, broken)
+        promised = promised_by(self._promises, service)
+        found = diagnose_window(
+            self._reader, service, looked, promised, at_s=now.until_s, budget_s=self._left_s
+        )
+        return lines(found)
 
     def _stalls(self, where: Labels, at_s: int) -> tuple[str, ...]:
         """Engines of the service that stood still in the last quarter of an hour."""

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from alerts.blame import Blame
 from alerts.budget import Budget, Forecast, forecast
+from alerts.change import Change
 from alerts.counting import Exclusion
 from alerts.detail import BurnDown, EventCount, ObjectiveEvent
 from alerts.evaluate import Verdict
@@ -18,6 +19,7 @@ from alerts.response import Response
 from alerts.silence import Silence
 from alerts.state import Alert
 from domain.condition import Condition
+from domain.labels import Labels
 from domain.objective import Objective, Severity
 from domain.slice import Slice, Tally
 
@@ -246,6 +248,10 @@ class Ledger(Protocol):
 
     def silences(self, *, at_s: float, limit: int = 200) -> Sequence[Silence]:
         """Those that are or will be in force first, then those that are over, newest first."""
+        ...
+
+    def told_changes(self, since_s: int, until_s: int, *, where: Labels = ()) -> Sequence[Change]:
+        """What others reported as changed, oldest first."""
         ...
 
     def composites(self) -> Sequence[CompositeStanding]:

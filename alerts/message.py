@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 
 from alerts import wording
-from alerts.blame import Blame, Place
+from alerts.blame import NOT_ASKED, Blame, Place
 from alerts.budget import Level
 from alerts.evaluate import Reason, Verdict
 from domain.objective import Objective, Severity
@@ -159,6 +159,8 @@ def accusation(blame: Blame | None) -> str:
     """The guilty stage, where, the next step, and what nobody measured."""
     if blame is None:
         return "Which stage is at fault could not be asked."
+    if blame == NOT_ASKED:
+        return ""
     if blame.stage is None:
         known = "Which stage is at fault is not known."
         return " ".join(p for p in (_behind(blame), known, _unmeasured(blame)) if p)

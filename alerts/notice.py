@@ -270,7 +270,7 @@ def _about(incident: Incident, link: str) -> str | None:
     """A condition is about no objective."""
     if incident.tier is Tier.CONDITION:
         return None
-    return f"{link}/api/v1/slos/{incident.objective_id}"
+    return f"{link}/objectives/{incident.objective_id}"
 
 
 def _counts(verdict: Verdict) -> dict[str, Any]:

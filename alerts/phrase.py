@@ -42,7 +42,8 @@ _TAILS = (
     re.compile(r" with failed invocations (?P<counted>counted)$"),
     re.compile(rf" at (?P<service>[a-z_]+)(?P<dimensions>(?: {_DIMENSION})*)$", re.DOTALL),
 )
-_SPACES = re.compile(rf"{_QUOTED}|\s+", re.DOTALL)
+_SPACES = re.compile(rf"{_QUOTED}|\s+|[≤≥]", re.DOTALL)
+_SIGNS = {"≤": "<=", "≥": ">="}
 _DURATION = r"\d\S*(?: [a-zµ]+)?"
 _LATENCY = re.compile(rf"p(?P<target>\S+) (?P<metric>\S+?) ?<= ?(?P<threshold>{_DURATION})")
 _AVAILABLE = re.compile(r"(?P<target>\S+) available")
@@ -249,8 +250,8 @@ def _unquoted(text: str) -> str:
 
 
 def _plain_space(found: re.Match[str]) -> str:
-    """One space for many, but not within quotes."""
-    return " " if found[0].isspace() else found[0]
+    """One space for many, and signs as they are typed, but not within quotes."""
+    return " " if found[0].isspace() else _SIGNS.get(found[0], found[0])
 
 
 def _near_miss(text: str) -> str:

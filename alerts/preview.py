@@ -15,7 +15,7 @@ from alerts.incident import Tier
 from alerts.matcher import Matcher
 from alerts.silence import subject
 from alerts.tables import AlertRow, PromiseRow, ResponseRow, RevisionRow
-from alerts.telling import audience_of
+from alerts.telling import about, audience_of
 from domain.labels import Labels, labels_of
 
 __all__ = ["Preview", "preview"]
@@ -43,9 +43,7 @@ def preview(state: Engine, matchers: Sequence[Matcher]) -> Preview:
             for row, labels in _open(session, promised)
             if _matches(
                 matchers,
-                subject(
-                    labels, objective_id=row.objective_id, severity=row.severity, tier=row.tier
-                ),
+                about(row, labels),
             )
         ]
     return Preview(alerts=alerts, objectives=sorted(objectives))
@@ -62,7 +60,9 @@ def _subjects(definition: Definition) -> list[dict[str, str]]:
     if definition.no_data is not None:
         kinds.add((Tier.NO_DATA.value, definition.no_data.value))
     return [
-        subject(labels, objective_id=definition.id, severity=severity, tier=tier)
+        subject(
+            labels, objective_id=definition.id, severity=severity, tier=tier, name=definition.name
+        )
         for tier, severity in sorted(kinds)
     ]
 

@@ -11,6 +11,7 @@ from domain.gpu import Gpus
 from domain.indicator import Indicator
 from domain.labels import Labels
 from domain.request import Request
+from domain.request_columns import RequestColumns, Traced
 from domain.slice import MINUTE_S, Slice
 
 __all__ = ["RecordedMinutes"]
@@ -64,6 +65,14 @@ class RecordedMinutes:
     def request(self, trace_id: bytes) -> Request | None:
         del trace_id
         return None
+
+    def traced(self, trace_id: bytes) -> Sequence[Traced]:
+        del trace_id
+        return ()
+
+    def request_columns(self, window: Window, *, where: Labels = ()) -> RequestColumns:
+        del window, where
+        return RequestColumns.empty()
 
     def edges_around(
         self, indicator: Indicator, window: Window

@@ -10,9 +10,10 @@ from alerts.definition import Definition
 from alerts.evaluator import Evaluator
 from alerts.ledger import Standing
 from alerts.recorded import RecordedMinutes
+from alerts.records import save_minutes
 from alerts.scenario import Expectation, Scenario
 from alerts.sql_ledger import SqlLedger
-from alerts.tables import open_state
+from alerts.tables import open_state, writing
 from domain.objective import Severity
 from domain.slice import MINUTE_S, Slice
 
@@ -29,11 +30,15 @@ class Checked:
 
 
 def replay(
-    definition: Definition, slices: Sequence[Slice], *, at: Iterable[int]
+    definition: Definition,
+    slices: Sequence[Slice],
+    *,
+    at: Iterable[int],
+    past: Sequence[Slice] = (),
 ) -> Iterator[tuple[int, Standing]]:
     """How the promise stood after these minutes (0 is the first), by the evaluation that runs live.
 
-    Every minute is judged; the minutes of `at` are where somebody looks.
+    Every minute is judged; those of the past only fill the windows. At those of `at` somebody looks.
     """
     state = open_state("sqlite://")
     reader = RecordedMinutes(slices)
@@ -41,6 +46,8 @@ def replay(
     ledger = SqlLedger(state)
     reader.now_s = slices[0].minute_at_s if slices else 0
     evaluator.tick(reader.now_s)
+    with writing(state) as session, session.begin():
+        save_minutes(session, [(each, each.amend(past)) for each in evaluator.courses])
     for index in sorted(set(at)):
         reader.now_s = slices[index].minute_at_s + MINUTE_S
         evaluator.tick(reader.now_s)
@@ -54,7 +61,8 @@ def check(scenario: Scenario) -> list[Checked]:
     for each in scenario.expectations:
         asked.setdefault(each.at, []).append(each)
     checked = []
-    for index, standing in replay(scenario.definition, scenario.slices, at=asked):
+    told = replay(scenario.definition, scenario.slices, at=asked, past=scenario.past)
+    for index, standing in told:
         checked += [_checked(each, standing) for each in asked[index]]
     return checked
 

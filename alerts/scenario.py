@@ -7,29 +7,39 @@ minutes:
   - {n: 10, unobserved: true}
 expect:
   - {at: 68, page: true, tier: quick}
+
+A first run of an hour or more that keeps the promise is how it was before: windows that look back
+beyond `start` find its minutes there too, unless the file says `before: nothing`. A first run that
+breaks the promise is the incident itself; nothing stands before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from alerts.course import history_minutes
 from alerts.definition import Definition, define
 from alerts.phrase import suggestion
+from alerts.reading import composed, text_of
 from domain.errors import ConfigError
-from domain.slice import MINUTE_S, Slice
+from domain.slice import MINUTE_S, Slice, as_whole
 
 __all__ = ["Expectation", "Scenario", "load_scenario"]
 
-_KEYS = ("objective", "start", "minutes", "expect")
+_NEEDED = ("objective", "start", "minutes", "expect")
+_KEYS = (*_NEEDED, "before")
 _RUN_KEYS = ("n", "good", "total", "good_low", "good_high", "unobserved")
 _EXPECT_KEYS = ("at", "page", "ticket", "tier", "stale", "no_data")
 _TIERS = ("quick", "slow")
+_BEFORE = ("steady", "nothing")
+_STEADY_MINUTES = 60
+_MOST_MINUTES = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,40 +56,61 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One objective, its minutes, and what is expected of them."""
+    """One objective, its minutes, and what is expected of them. `past`: the minutes before."""
 
     name: str
     definition: Definition
     start_s: int
     slices: Sequence[Slice]
     expectations: Sequence[Expectation]
+    past: Sequence[Slice] = ()
 
 
 def load_scenario(path: Path) -> Scenario:
     """A scenario file; what is wrong in it is one error with the way out."""
+    text = text_of(path)
+    composed(text, str(path))  # why: aliases and nesting without end are refused there
     try:
-        said = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        said = yaml.safe_load(text)
+    except yaml.YAMLError as error:
         raise ConfigError(
             f"cannot be read: {' '.join(str(error).split())}",
             where=str(path),
-            remedy="Check the path and the YAML.",
+            remedy="Check the YAML.",
         ) from error
     _known(said, _KEYS, at=str(path))
-    missing = [key for key in _KEYS if key not in said]
+    missing = [key for key in _NEEDED if key not in said]
     if missing:
         raise ConfigError(f"{missing[0]!r} is missing", where=str(path), remedy="Add it.")
     start_s = _start_s(said["start"], at=f"{path} start")
     slices = _slices(said["minutes"], start_s, at=f"{path} minutes")
     objective = said["objective"]
     text = objective if isinstance(objective, str) else yaml.safe_dump(objective, sort_keys=False)
+    definition = define(text, at=f"{path} objective")
     return Scenario(
         name=path.stem,
-        definition=define(text, at=f"{path} objective"),
+        definition=definition,
         start_s=start_s,
         slices=slices,
         expectations=_expectations(said["expect"], len(slices), at=f"{path} expect"),
+        past=_past(said, slices[0], definition, at=f"{path} before"),
     )
+
+
+def _past(said: Mapping[str, Any], first: Slice, definition: Definition, *, at: str) -> list[Slice]:
+    """As far as windows look back: the first run, if that is long and good enough to be steady."""
+    if said.get("before", "steady") not in _BEFORE:
+        raise ConfigError("is not known", where=at, remedy=f"Write {' or '.join(_BEFORE)}.")
+    long = said["minutes"][0].get("n", 1) >= _STEADY_MINUTES
+    slices = definition.objective.slices
+    counted = first if slices is None else as_whole(first, slices)
+    kept = counted.total - counted.good_low <= definition.objective.budget * counted.total
+    if said.get("before") == "nothing" or not (long and kept and first.observed):
+        return []
+    begin_s = first.minute_at_s - history_minutes(definition) * MINUTE_S
+    return [
+        replace(first, minute_at_s=at_s) for at_s in range(begin_s, first.minute_at_s, MINUTE_S)
+    ]
 
 
 def _start_s(said: object, *, at: str) -> int:
@@ -106,8 +137,17 @@ def _slices(runs: object, start_s: int, *, at: str) -> list[Slice]:
     for index, run in enumerate(runs):
         place = f"{at}[{index}]"
         _known(run, _RUN_KEYS, at=place)
-        for _ in range(_whole(run.get("n", 1), at=f"{place}.n")):
+        times = _whole(run.get("n", 1), at=f"{place}.n")
+        if len(slices) + times > _MOST_MINUTES:
+            raise ConfigError(
+                f"{len(slices) + times} minutes are too many",
+                where=f"{place}.n",
+                remedy=f"Keep it to {_MOST_MINUTES} in all.",
+            )
+        for _ in range(times):
             slices.append(_slice(run, start_s + len(slices) * MINUTE_S, at=place))
+    if not slices:
+        raise ConfigError("holds no minutes", where=at, remedy="Write n: 1 or more.")
     return slices
 
 

@@ -28,6 +28,11 @@ LONGEST_S = 30 * _DAY_S
 
 _MOST_OPEN = 1000
 _AUTHOR_LENGTH, _REASON_LENGTH = 128, 1000
+_ANYBODY: tuple[dict[str, str], ...] = (
+    {},
+    dict.fromkeys(("objective", "severity", "tier"), "whatever it is called"),
+)
+"""Who is caught by no name: what catches one of these catches every alert."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +71,22 @@ class Silence:
         return all(each.matches(about) for each in self.matchers)
 
 
-def subject(labels: Labels, *, objective_id: str, severity: str, tier: str) -> dict[str, str]:
-    """What the matchers of a silence are held against; identity goes before labels."""
-    return {**dict(labels), "objective": objective_id, "severity": severity, "tier": tier}
+def subject(
+    labels: Labels,
+    *,
+    objective_id: str,
+    severity: str,
+    tier: str,
+    name: str = "",
+    dedup_key: str = "",
+) -> dict[str, str]:
+    """What the matchers of a silence are held against; identity goes before labels.
+
+    `alertname` and `dedup_key` are what an Alertmanager calls an alert of ours.
+    """
+    there = {"alertname": name or objective_id, "dedup_key": dedup_key}
+    ours = {"objective": objective_id, "severity": severity, "tier": tier}
+    return {**dict(labels), **there, **ours}
 
 
 def covering(session: Session, incident: Incident, labels: Labels, at_s: int) -> str | None:
@@ -167,7 +185,7 @@ def check(wish: Wish, *, at_s: int) -> None:
 def _problem(wish: Wish, at_s: int) -> tuple[str, str]:
     """The first thing that is wrong, and the way out; empty where nothing is."""
     begins_s = max(wish.starts_at_s, at_s)
-    everything = all(each.matches({}) for each in wish.matchers)
+    everything = any(all(each.matches(about) for each in wish.matchers) for about in _ANYBODY)
     wrong = (
         (
             not 0 < len(wish.author.strip()) <= _AUTHOR_LENGTH,

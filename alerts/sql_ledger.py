@@ -9,6 +9,7 @@ from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
 from alerts.budget_records import parts
+from alerts.change import Change
 from alerts.codec import blame_from
 from alerts.composite import standing_of
 from alerts.detail import BurnDown, EventCount, ObjectiveEvent
@@ -34,8 +35,10 @@ from alerts.tables import (
     ResponseRow,
 )
 from alerts.telling import told
+from alerts.told_changes import ToldChanges
 from alerts.watch_records import condition_from
 from domain.condition import Condition
+from domain.labels import Labels
 from domain.objective import Severity
 from domain.slice import Slice
 
@@ -119,6 +122,9 @@ class SqlLedger:
 
     def silences(self, *, at_s: float, limit: int = 200) -> Sequence[Silence]:
         return Silences(self._state).all(at_s=at_s, limit=limit)
+
+    def told_changes(self, since_s: int, until_s: int, *, where: Labels = ()) -> Sequence[Change]:
+        return ToldChanges(self._state).between(since_s, until_s, where=where)
 
     def composites(self) -> Sequence[CompositeStanding]:
         """The worst first."""

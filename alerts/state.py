@@ -91,12 +91,13 @@ def after_condition(alert: Alert, timers: Timers, *, holds: bool | None, at_s: i
     """The alert after a look at a condition; None: nobody says whether it holds."""
     if holds is None:
         return replace(alert, stale=alert.open or alert.status is Status.PENDING)
-    return _after(replace(alert, stale=False), timers, burning=holds, at_s=at_s)
+    seen = replace(alert, stale=False) if alert.stale else alert
+    return _after(seen, timers, burning=holds, at_s=at_s)
 
 
 def _after(alert: Alert, timers: Timers, *, burning: bool, at_s: int) -> Alert:
     if burning:
-        return _burning(replace(alert, last_true_s=at_s), timers, at_s=at_s)
+        return _burning(alert, timers, at_s=at_s)
     if alert.open:
         last_true_s = at_s if alert.last_true_s is None else alert.last_true_s
         if at_s - last_true_s < timers.keep_firing_s:
@@ -108,10 +109,14 @@ def _after(alert: Alert, timers: Timers, *, burning: bool, at_s: int) -> Alert:
 
 
 def _burning(alert: Alert, timers: Timers, *, at_s: int) -> Alert:
-    if alert.open:
-        return replace(alert, status=Status.FIRING)
     pending_s = alert.since_s if alert.status is Status.PENDING else None
     begun_s = at_s if pending_s is None else pending_s
-    if at_s - begun_s >= timers.for_s:
-        return replace(alert, status=Status.FIRING, since_s=at_s)
-    return replace(alert, status=Status.PENDING, since_s=begun_s)
+    status, since_s = Status.PENDING, alert.since_s
+    if alert.open:
+        status = Status.FIRING
+    elif at_s - begun_s >= timers.for_s:
+        status, since_s = Status.FIRING, at_s
+    else:
+        since_s = begun_s
+    # why not replace: a long outage is as many of these as it has minutes and rules
+    return Alert(status=status, since_s=since_s, last_true_s=at_s, stale=alert.stale)

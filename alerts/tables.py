@@ -335,8 +335,9 @@ def open_state(url: str) -> Engine:
             with writing(engine) as session:
                 migrate(session, str(parsed.database))
     except SQLAlchemyError as error:
+        why = str(getattr(error, "orig", None) or type(error).__name__).partition("\n")[0]
         raise StoreError(
-            f"cannot be opened: {error.__class__.__name__}",
+            f"cannot be opened: {why[:200]}",
             where=f"state of alerts ({parsed.render_as_string(hide_password=True)})",
             remedy="Check alerts.state_url, and that the directory can be written.",
         ) from error

@@ -197,7 +197,14 @@ def response_of(session: Session, row: AlertRow, audience: Audience) -> Response
 
 def about(row: AlertRow, labels: Labels) -> dict[str, str]:
     """What the matchers of silences are held against."""
-    return subject(labels, objective_id=row.objective_id, severity=row.severity, tier=row.tier)
+    return subject(
+        labels,
+        objective_id=row.objective_id,
+        severity=row.severity,
+        tier=row.tier,
+        name=row.objective_name,
+        dedup_key=row.dedup_key,
+    )
 
 
 def add_event(

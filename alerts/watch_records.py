@@ -91,6 +91,7 @@ def condition_text(condition: Condition) -> str:
             "waiting": condition.waiting,
             "metrics": list(condition.metrics),
             "reason": condition.reason,
+            "gpus": condition.gpus,
         }
     )
 

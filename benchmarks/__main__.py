@@ -16,6 +16,7 @@ NAMES = (
     "sidecar",
     "gpu",
     "gpu_page",
+    "review",
 )
 
 

@@ -15,14 +15,16 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import DataPointFlags, SummaryDa
 from collector.semantics import number_in, text_in
 from collector.span_columns import Times
 from domain import endpoint_wire as wire
-from domain.endpoint import EndpointKey, EndpointPoint, PointState, is_statistic
+from domain.endpoint import EndpointKey, EndpointPoint, PointState
+from domain.endpoint_catalogue import metric_of
+from domain.endpoint_soundness import problem_in
 
 __all__ = ["EndpointPoints", "problem_of", "read"]
 
 _NO_VALUE = DataPointFlags.DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK
 _SECOND_NS = 1_000_000_000
 _LONGEST_PERIOD_S = 86_400
-_MOST_DIMENSIONS, _LONGEST_TEXT, _MOST_STATISTICS = 30, 1024, 20
+_MOST_DIMENSIONS, _LONGEST_TEXT = 30, 1024
 _LARGEST = 1e18
 _SOURCES = frozenset(("poll", "promql", "stream"))
 
@@ -67,24 +69,15 @@ def problem_of(point: EndpointPoint) -> str:
         return "an endpoint's name is empty or too long"
     if len(key.dimensions) > _MOST_DIMENSIONS:
         return f"more than {_MOST_DIMENSIONS} dimensions"
-    if not 1 <= key.period_s <= _LONGEST_PERIOD_S or point.start_s % key.period_s:
+    on_grid = 1 <= key.period_s <= _LONGEST_PERIOD_S and point.start_s % key.period_s == 0
+    if not on_grid or point.start_s < 0:
         return "its period is not on the clock's grid"
     if point.source not in _SOURCES:
         return "it does not say how it was read"
     if bool(point.statistics) != (point.state is PointState.VALUE):
         return "it has no value"
-    return _unsound(point.statistics) or _dates(point)
-
-
-def _unsound(statistics: Mapping[str, float]) -> str:
-    if len(statistics) > _MOST_STATISTICS or not all(map(is_statistic, statistics)):
-        return "a statistic that nobody knows"
-    if not all(abs(value) <= _LARGEST for value in statistics.values()):
-        return "its value is no measurement: not a number, or beyond 10^18"
-    if statistics.get("SampleCount", 0) < 0:
-        return "it has fewer than no samples"
-    ranks = [value for name, value in statistics.items() if name.startswith("PR(")]
-    return "" if all(0 <= value <= 100 for value in ranks) else "a share outside 0 to 100 %"
+    known = metric_of(key.namespace, key.name, (name for name, _ in key.dimensions))
+    return problem_in(point.statistics, known[0] if known else None) or _dates(point)
 
 
 def _dates(point: EndpointPoint) -> str:

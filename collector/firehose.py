@@ -13,12 +13,11 @@ import binascii
 import hashlib
 import hmac
 import json
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeGuard
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -36,6 +35,7 @@ from collector.settings import CollectorSettings
 from collector.signals import METRICS, AnySignal
 from domain.endpoint import EndpointKey, EndpointPoint, is_statistic
 from domain.endpoint_catalogue import metric_of, units_fit
+from domain.endpoint_soundness import is_measurement
 from domain.errors import InputError
 
 __all__ = ["Delivered", "delivered", "firehose_router"]
@@ -63,7 +63,7 @@ def delivered(body: bytes) -> Delivered:
     envelope = _object(_json(body, "the body"), "the body")
     at_ms = envelope.get("timestamp")
     records = envelope.get("records")
-    if not isinstance(records, list) or not _is_number(at_ms):
+    if not isinstance(records, list) or not is_measurement(at_ms):
         raise _unreadable("it has no `records` or no `timestamp`")
     into = Delivered(str(envelope.get("requestId", ""))[:_ID_LENGTH])
     for number, line in enumerate(_lines(records)):
@@ -104,7 +104,7 @@ def _point(told: Mapping[str, Any], fetched_at_s: float) -> EndpointPoint | None
     if not units_fit(metric, unit):
         raise _unreadable(f"{namespace} {name} in {unit[:40]!r} and not in {metric.unit}")
     at_ms = told.get("timestamp")
-    if not _is_number(at_ms) or at_ms % (_PERIOD_S * 1000):
+    if not is_measurement(at_ms) or at_ms % (_PERIOD_S * 1000):
         raise _unreadable("its time stamp is no whole minute")
     start_s = int(at_ms // 1000)
     point = EndpointPoint(
@@ -133,14 +133,10 @@ def _statistics(told: Mapping[str, Any], per_unit: float) -> dict[str, float]:
     for key, value in told.items():
         name = _NAMES.get(key, key)
         if is_statistic(name):
-            if not _is_number(value):
+            if not is_measurement(value):
                 raise _unreadable("its value is no measurement: not a number, or beyond 10^18")
             found[name] = float(value) * (1.0 if name == "SampleCount" else per_unit)
     return found
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _json(text: bytes, what: str) -> Any:

@@ -25,6 +25,7 @@ __all__ = [
     "grown",
     "heard",
     "newest",
+    "telling",
     "tiles",
     "together",
     "uuids",
@@ -122,6 +123,18 @@ def heard(snapshot: Snapshot, name: str, window: Window) -> dict[int, int]:
         )
         for series_id, at_s in snapshot.rows(sql, _parameters(name, run)):
             found[series_id] = max(found.get(series_id, 0), at_s)
+    return found
+
+
+def telling(snapshot: Snapshot, name: str, window: Window) -> set[int]:
+    """The series that said anything in the window, be it 0."""
+    found: set[int] = set()
+    for run in _runs(snapshot, name, window):
+        sql = (
+            f"SELECT DISTINCT series_id FROM number_{run.tier_s}"  # noqa: S608 - names of ours
+            " WHERE metric = ? AND at_s >= ? AND at_s < ?"
+        )
+        found.update(number for (number,) in snapshot.rows(sql, _parameters(name, run)))
     return found
 
 

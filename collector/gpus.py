@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from collector.gpu_moments import UP, Watch, moments
 from collector.gpu_pools import pools, replicas
-from collector.gpu_tiles import Columns, Level, grown, heard, newest, tiles, uuids
+from collector.gpu_tiles import Columns, Level, Tiles, grown, heard, newest, telling, tiles, uuids
 from collector.query import Window
 from collector.snapshot import Snapshot
 from domain.gpu import Gpu, GpuMoment, GpuReplica, Gpus, Node
@@ -52,9 +52,7 @@ def gpus(
     snapshot: Snapshot, window: Window, *, where: Labels = (), step_s: int | None = None
 ) -> Gpus:
     """All that were heard of in the window. `where` asks for the GPU's labels or whom it serves."""
-    told = _told(snapshot, window, step_s)
-    known = sorted({*told.infos, *told.now})
-    every = {uuid: _gpu(uuid, told) for uuid in known}
+    every = _every(_told(snapshot, window, step_s))
     found = {uuid: gpu for uuid, gpu in every.items() if _asked_for(gpu, where)}
     teams = replicas(snapshot, found, until_s=window.until_s)
     off = _stragglers(teams, found)
@@ -68,8 +66,15 @@ def gpus(
     )
 
 
+def _every(known: _Told) -> dict[str, Gpu]:
+    return {uuid: _gpu(uuid, known) for uuid in sorted({*known.infos, *known.now})}
+
+
 def _told(snapshot: Snapshot, window: Window, step_s: int | None) -> _Told:
     by_id = snapshot.labels.by_id
+    # why only what grew: of 128 GPUs most rows say that nothing held them
+    throttle = tiles(snapshot, "gpu_throttle", window, ("sum",), step_s=step_s, only="sum > 0")
+    columns = None if step_s is None else Columns(window, step_s)
     watch = Watch(snapshot, tiles(snapshot, "gpu_up", window, UP, step_s=step_s), window)
     infos = {
         value_of(by_id[number], "gpu_uuid"): by_id[number]
@@ -80,11 +85,11 @@ def _told(snapshot: Snapshot, window: Window, step_s: int | None) -> _Told:
         serves=_serves(snapshot, window),
         now=_now(snapshot, window),
         reasons=_reasons(snapshot, window, "gpu_down", "gpu_uuid"),
-        held_s=_by_reason(snapshot, "gpu_throttle", window),
+        held_s=_by_reason(snapshot, _held_s(snapshot, throttle, window)),
         observed_s=watch.observed_s(),
         energy_j=_energy(snapshot, window),
-        xids=_counts(_by_reason(snapshot, "gpu_xid_errors", window)),
-        moments=moments(snapshot, watch, Columns(window, step_s)) if step_s is not None else {},
+        xids=_counts(_by_reason(snapshot, grown(snapshot, "gpu_xid_errors", window))),
+        moments={} if columns is None else moments(snapshot, watch, columns, throttle),
     )
 
 
@@ -156,9 +161,9 @@ def _missing(
 def _now(snapshot: Snapshot, window: Window) -> dict[str, dict[str, Level]]:
     of = uuids(snapshot)
     found: defaultdict[str, dict[str, Level]] = defaultdict(dict)
-    told = newest(snapshot, ("gpu_up",), _lately(window))
-    told |= newest(snapshot, _LEVELS, _lately(window, _FRESH_S))
-    for name, levels in told.items():
+    levels_of = newest(snapshot, ("gpu_up",), _lately(window))
+    levels_of |= newest(snapshot, _LEVELS, _lately(window, _FRESH_S))
+    for name, levels in levels_of.items():
         for number, level in levels.items():
             uuid = of.get(number, "")
             known = found[uuid].get(name)
@@ -193,12 +198,21 @@ def _nodes(snapshot: Snapshot, window: Window) -> list[Node]:
     return [Node(name=name, reason=why.get(name, "")) for name in sorted(up) if up[name] < 1]
 
 
-def _by_reason(snapshot: Snapshot, name: str, window: Window) -> dict[str, dict[str, float]]:
+def _held_s(snapshot: Snapshot, throttle: Tiles, window: Window) -> dict[int, float]:
+    """By series; 0 where it was told and did not grow."""
+    found = dict.fromkeys(telling(snapshot, "gpu_throttle", window), 0.0)
+    for number, seconds in zip(throttle.series.tolist(), throttle.values[0].tolist(), strict=True):
+        found[number] = found.get(number, 0.0) + seconds
+    return found
+
+
+def _by_reason(snapshot: Snapshot, growth: Mapping[int, float]) -> dict[str, dict[str, float]]:
+    """What each series of a counter grew by, by GPU and reason."""
     by_id = snapshot.labels.by_id
     found: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for number, value in grown(snapshot, name, window).items():
-        own = by_id[number]
-        by, reason = found[value_of(own, "gpu_uuid")], value_of(own, "reason")
+    for number, value in growth.items():
+        own = dict(by_id[number])
+        by, reason = found[own.get("gpu_uuid", "")], own.get("reason", "")
         by[reason] = by.get(reason, 0.0) + value
     return found
 
@@ -212,7 +226,8 @@ def _counts(found: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, int
 
 def _energy(snapshot: Snapshot, window: Window) -> dict[str, float]:
     return {
-        uuid: sum(by.values()) for uuid, by in _by_reason(snapshot, "gpu_energy", window).items()
+        uuid: sum(by.values())
+        for uuid, by in _by_reason(snapshot, grown(snapshot, "gpu_energy", window)).items()
     }
 
 

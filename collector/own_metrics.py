@@ -85,21 +85,32 @@ class _Readings(Collector):
             yield family(full_name, text, value=value)
 
 
+def _beside(own: CollectorRegistry, page: Collector) -> CollectorRegistry:
+    """Both on one page, while the other pages of this process show our own alone."""
+    registry = CollectorRegistry()
+    registry.register(own)
+    registry.register(page)
+    return registry
+
+
 def health_router(
     metrics: OwnMetrics,
     problem: Callable[[], str | None],
     warning: Callable[[], str | None] = lambda: None,
+    page: Collector | None = None,
 ) -> APIRouter:
     """`problem` says why no export can be stored now, or None; it may block and is asked anew.
 
-    `warning` says what somebody should look at, and keeps nobody away.
+    `warning` says what somebody should look at, and keeps nobody away. `page` is shown on
+    `/metrics` besides our own counters.
     """
     router = APIRouter(tags=["health"])
+    shown = metrics.registry if page is None else _beside(metrics.registry, page)
 
     @router.get("/metrics", response_class=PlainTextResponse)
     def own_metrics(request: Request) -> Response:
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(metrics.registry), media_type=media_type)
+        return Response(encode(shown), media_type=media_type)
 
     @router.get("/healthz")
     async def healthz() -> dict[str, str]:

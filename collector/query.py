@@ -21,6 +21,7 @@ from domain.gpu import Gpus
 from domain.indicator import Indicator
 from domain.labels import Labels
 from domain.request import Request, Stage
+from domain.request_columns import RequestColumns, Traced
 from domain.slice import MINUTE_S, Slice
 
 __all__ = [
@@ -264,6 +265,14 @@ class Reader(Protocol):
 
     def request(self, trace_id: bytes) -> Request | None:
         """One request, joined from all its legs, or None."""
+        ...
+
+    def traced(self, trace_id: bytes) -> Sequence[Traced]:
+        """The requests of one trace, each with its legs; the one that began first comes first."""
+        ...
+
+    def request_columns(self, window: Window, *, where: Labels = ()) -> RequestColumns:
+        """The newest of the requests that ended in the window, by the thousand."""
         ...
 
     def slices(self, indicator: Indicator, window: Window) -> Sequence[Slice]:

@@ -32,6 +32,7 @@ from collector.query import (
     Stages,
     Window,
 )
+from collector.request_cloud import Joined, columns
 from collector.segment_cache import Segments
 from collector.slices import Slices
 from collector.snapshot import Snapshots
@@ -44,6 +45,7 @@ from domain.indicator import EndpointIndicator, Indicator, LatencyIndicator
 from domain.labels import Labels, value_of
 from domain.metric import COUNTERS, GAUGES, LATENCIES
 from domain.request import Request
+from domain.request_columns import RequestColumns, Traced
 from domain.slice import Slice
 
 __all__ = ["StoreReader"]
@@ -61,6 +63,7 @@ class StoreReader:
         self._snapshots = Snapshots(path, connections=connections)
         self._segments = Segments()
         self._slices = Slices(self._segments)
+        self._joined = Joined()
         self._now = now
 
     def close(self) -> None:
@@ -110,7 +113,15 @@ class StoreReader:
     def request(self, trace_id: bytes) -> Request | None:
         with self._snapshots.open() as snapshot:
             found = request_rows.of_trace(snapshot, self._segments, trace_id)
-            return found[0] if found else None
+            return found[0].request if found else None
+
+    def traced(self, trace_id: bytes) -> list[Traced]:
+        with self._snapshots.open() as snapshot:
+            return request_rows.of_trace(snapshot, self._segments, trace_id)
+
+    def request_columns(self, window: Window, *, where: Labels = ()) -> RequestColumns:
+        with self._snapshots.open() as snapshot:
+            return columns(snapshot, self._segments, self._joined, window, where)
 
     def slices(self, indicator: Indicator, window: Window) -> list[Slice]:
         with self._snapshots.open() as snapshot:

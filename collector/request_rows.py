@@ -22,6 +22,7 @@ from domain.errors import InputError
 from domain.labels import Labels, matches
 from domain.leg import SLICES, Leg, LegKind
 from domain.request import Request, requests_of
+from domain.request_columns import Traced
 
 __all__ = ["ORDERS", "incomplete", "newest", "of_trace", "slowest", "streamed"]
 
@@ -52,7 +53,7 @@ ORDERS = {
 """What requests can be ordered by, and the field of a request that says it."""
 
 
-def of_trace(snapshot: Snapshot, segments: Segments, trace_id: bytes) -> list[Request]:
+def of_trace(snapshot: Snapshot, segments: Segments, trace_id: bytes) -> list[Traced]:
     """The requests of one trace, wherever its legs are, the first one first."""
     legs: list[Leg] = []
     labels = snapshot.labels.by_id
@@ -69,7 +70,7 @@ def of_trace(snapshot: Snapshot, segments: Segments, trace_id: bytes) -> list[Re
             beside = [near.leg(row, labels) for row in rows]
             legs += [leg for leg in beside if leg.trace_id != trace_id]
     return [
-        request
+        Traced(request=request, legs=group)
         for request, group in requests_of(legs)
         if any(leg.trace_id == trace_id for leg in group)
     ]

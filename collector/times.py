@@ -15,7 +15,15 @@ from collector.query import Window
 from domain.errors import InputError
 from domain.labels import LABEL_NAMES, Labels
 
-__all__ = ["duration_s", "instant_s", "label_names", "labels_asked", "rfc3339", "window"]
+__all__ = [
+    "duration_s",
+    "instant_at",
+    "instant_s",
+    "label_names",
+    "labels_asked",
+    "rfc3339",
+    "window",
+]
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _DURATION = re.compile(r"(\d+[smhdw])+")
@@ -42,6 +50,11 @@ def instant_s(text: str, *, now_s: float, name: str = "time") -> float:
             f"{text!r} is no instant between the years 1970 and 2223", where=name, remedy=_INSTANT
         )
     return seconds
+
+
+def instant_at(text: str, now_s: float) -> float:
+    """The same of a parameter `at`."""
+    return instant_s(text, now_s=now_s, name="at")
 
 
 def duration_s(text: str, *, name: str = "duration") -> int:

@@ -6,22 +6,63 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote, urlencode
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, ctx, no_update
 from dash.development.base_component import Component
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import PlainTextResponse
 
+from alerts.access import Access
 from alerts.ledger import Ledger
 from collector.query import Reader
-from dashboard import endpoints, fleet, gpus, service
-from dashboard.content import Content, Recent
+from dashboard import (
+    alert,
+    alert_list,
+    endpoints,
+    explorer,
+    fleet,
+    gpus,
+    objective,
+    probes,
+    request,
+    service,
+    silence_list,
+)
+from dashboard.balance import BalancePage
+from dashboard.chart_csv import chart_csv
+from dashboard.content import KEPT, Content, Recent
 from dashboard.frame import base, common_regions, trouble
+from dashboard.mount import PLACEHOLDER, Asked, IndexAddresses, Mount, asked
 from dashboard.paths import PagePaths, refuse_unknown_paths
-from dashboard.security import SecurityHeaders, policy
-from dashboard.url import ALONE, ENDPOINTS, FLEET, GPUS, SERVICE, View
+from dashboard.security import SecurityHeaders
+from dashboard.sign_in import sign_in_routes
+from dashboard.status import StatusPage
+from dashboard.url import (
+    ALERT,
+    ALERTS,
+    ALONE,
+    BALANCE,
+    ENDPOINTS,
+    FLEET,
+    GPUS,
+    OBJECTIVE,
+    OF_ONE,
+    PROBES,
+    REQUEST,
+    REQUESTS,
+    SERVICE,
+    SILENCES,
+    STATUS,
+    View,
+)
 from dashboard.viewer import Viewer
+from dashboard.vitals import Witness
+from review.shelf import Shelf
 
 __all__ = ["attach"]
 
@@ -37,9 +78,21 @@ class _Page(Protocol):
 
 
 _logger = logging.getLogger(__name__)
-_PAGES: dict[str, _Page] = {ENDPOINTS: endpoints, FLEET: fleet, GPUS: gpus, SERVICE: service}
+_PAGES: dict[str, _Page] = {
+    ALERT: alert,
+    ALERTS: alert_list,
+    ENDPOINTS: endpoints,
+    FLEET: fleet,
+    GPUS: gpus,
+    OBJECTIVE: objective,
+    PROBES: probes,
+    REQUEST: request,
+    REQUESTS: explorer,
+    SERVICE: service,
+    SILENCES: silence_list,
+}
 _INDEX = """<!DOCTYPE html>
-<html lang="en">
+<html lang="en" data-prefix="/-mount-/">
   <head>
     {%metas%}
     <meta name="color-scheme" content="light dark">
@@ -68,13 +121,14 @@ class _Pages:
         reader: Reader,
         ledger: Ledger,
         *,
-        prefix: str,
+        witness: Witness | None,
+        shelf: Shelf | None,
         cache_s: float,
         now: Callable[[], float],
     ) -> None:
+        self._pages = _PAGES | {STATUS: StatusPage(witness), BALANCE: BalancePage(shelf)}
         self._reader = reader
         self._ledger = ledger
-        self._prefix = prefix
         self._cache_s = cache_s
         self._now = now
         self._recent = Recent()
@@ -89,31 +143,43 @@ class _Pages:
             title = "? Stagewatch"
             regions = common_regions(view, viewer, newest_at_s=None, title=title)
             content = Content(title=title, regions=regions | trouble(error, viewer=viewer))
-        return _PAGES[view.page].page(view, content)
+        return self._pages[view.page].page(view, content)
 
     def fill(self, told: Mapping[str, Any]) -> Content:
         """The regions and charts of a page that is already there."""
         view, viewer = self._read(told)
         try:
-            return self._content(view, viewer)
+            return self._content(view, viewer, anew=bool(told.get("acted")))
         except Exception as error:
             _logger.exception("The page %r could not be refreshed.", view.link())
             return Content(title="", regions=trouble(error, viewer=viewer))
 
-    def _read(self, told: Mapping[str, Any]) -> tuple[View, Viewer]:
-        path = str(told.get("path") or "/").removeprefix(self._prefix.rstrip("/"))
-        view = View.from_link(path, str(told.get("search") or ""))
-        viewer = Viewer.from_browser(told, now_s=int(self._now()), prefix=self._prefix)
-        return view, viewer
+    def chart(self, name: str, link: str) -> str | None:
+        """The values of a chart, its instants in UTC; None where the page has none of that name."""
+        path, _, search = link.partition("?")
+        view = View.from_link(path, search)
+        viewer = Viewer(now_s=int(self._now()), may_act=False)
+        figure = self._content(view, viewer).charts.get(name)
+        return None if figure is None else chart_csv(figure)
 
-    def _content(self, view: View, viewer: Viewer) -> Content:
+    def _read(self, told: Mapping[str, Any]) -> tuple[View, Viewer]:
+        whose: Asked = asked()
+        path = str(told.get("path") or "/").removeprefix(whose.prefix)
+        view = View.from_link(path, str(told.get("search") or ""))
+        viewer = Viewer.from_browser(told, now_s=int(self._now()), prefix=f"{whose.prefix}/")
+        return view, replace(viewer, may_act=whose.may_act)
+
+    def _content(self, view: View, viewer: Viewer, *, anew: bool = False) -> Content:
+        """`anew`: somebody acted, and wants to see it."""
+
         def make() -> Content:
-            return _PAGES[view.page].content(self._reader, self._ledger, view, viewer)
+            return self._pages[view.page].content(self._reader, self._ledger, view, viewer)
 
         if not self._cache_s:
             return make()
-        key = (view, str(viewer.zone), viewer.host, int(viewer.now_s // self._cache_s))
-        return self._recent.get(key, make)
+        moment = int(viewer.now_s // self._cache_s)
+        key = (view, replace(viewer, now_s=0, zone=UTC), str(viewer.zone), moment)
+        return self._recent.get(key, make, anew=anew)
 
 
 def attach(
@@ -124,34 +190,64 @@ def attach(
     prefix: str = "/",
     refresh_s: float = REFRESH_S,
     cache_s: float | None = None,
+    access: Access | None = None,
+    witness: Witness | None = None,
+    shelf: Shelf | None = None,
     now: Callable[[], float] = time.time,
 ) -> Dash:
     """The pages at `prefix`, and an honest 404 wherever nothing else answers.
 
+    A gate that is to know the paths within the prefix is added before.
+
     An open page asks again every `refresh_s`; answers are shared by viewers for half of that.
+    `witness`: how this process is, for the status page. `shelf`: the weekly reviews.
     """
+    whose = access or Access()
+    server.include_router(sign_in_routes(whose))
+    server.add_middleware(IndexAddresses)
     app = Dash(
         "dashboard",
         server=server,  # type: ignore[arg-type]  # Dash takes a FastAPI; its hints do not
         title="Stagewatch",
         update_title=None,  # type: ignore[arg-type]  # the same
         compress=True,
-        url_base_pathname=prefix,
+        routes_pathname_prefix="/",
+        requests_pathname_prefix=PLACEHOLDER,
         assets_folder=str(Path(__file__).parent / "assets"),
+        assets_ignore=r"start\.js",
         index_string=_INDEX,
         add_log_handler=False,
         suppress_callback_exceptions=True,  # why: the parts of a page come and go with it
     )
     app.layout = base(refresh_ms=round(refresh_s * 1000))
     shared_s = refresh_s / 2 if cache_s is None else cache_s
-    _answer(app, _Pages(reader, ledger, prefix=prefix, cache_s=shared_s, now=now))
+    pages = _Pages(reader, ledger, witness=witness, shelf=shelf, cache_s=shared_s, now=now)
+    _answer(app, pages)
+    _add_charts(server, pages)
     _run_in_the_browser(app)
     app.backend.websocket_capability = False  # why: each tab would hold a socket that nobody uses
-    server.add_middleware(SecurityHeaders, policy=policy(app.csp_hashes()))
-    named = frozenset(_PAGES) - {FLEET, *ALONE}
-    server.add_middleware(PagePaths, prefix=prefix, pages=named, alone=frozenset(ALONE))
+    server.add_middleware(SecurityHeaders)
+    named = frozenset({SERVICE, *OF_ONE})
+    server.add_middleware(PagePaths, prefix="/", pages=named, alone=frozenset(ALONE))
+    server.add_middleware(Mount, prefix=prefix, access=whose)
     refuse_unknown_paths(server)
     return app
+
+
+def _add_charts(server: FastAPI, pages: _Pages) -> None:
+    """What is drawn, as a file."""
+
+    @server.get("/api/v1/charts/{name}.csv", include_in_schema=False)
+    def chart(name: str, request: Request) -> PlainTextResponse:
+        """`page` and the query of its address."""
+        known = [(key, value) for key, value in request.query_params.multi_items() if key != "page"]
+        page = request.query_params.get("page", "/")
+        text = pages.chart(name, f"{page}?{urlencode(known)}")
+        if text is None:
+            raise HTTPException(404, f"the page {page[:200]!r} has no chart {name[:80]!r}")
+        file = f'attachment; filename="stagewatch-{quote(name, safe="")}.csv"'
+        headers = {"Content-Disposition": file}
+        return PlainTextResponse(text, media_type="text/csv", headers=headers)
 
 
 def _answer(app: Dash, pages: _Pages) -> None:
@@ -184,10 +280,15 @@ def _answer(app: Dash, pages: _Pages) -> None:
             return [no_update] * len(regions), [no_update] * len(charts), no_update
         content = await asyncio.to_thread(pages.fill, told)
         return (
-            [content.regions.get(each["id"]["region"], no_update) for each in regions],
+            [_anew(content, each["id"]["region"]) for each in regions],
             [content.charts.get(each["id"]["chart"], no_update) for each in charts],
             told.get("id"),
         )
+
+
+def _anew(content: Content, name: str) -> Any:
+    """What a refresh fills in; what the reader is typing into stays."""
+    return no_update if name in KEPT else content.regions.get(name, no_update)
 
 
 def _run_in_the_browser(app: Dash) -> None:
@@ -216,9 +317,22 @@ def _run_in_the_browser(app: Dash) -> None:
         prevent_initial_call=True,
     )
     tell(
+        ClientsideFunction(namespace="requests", function_name="press"),
+        Output("url", "search", allow_duplicate=True),
+        Input({"chart": ALL}, "clickData"),
+        prevent_initial_call=True,
+    )
+    tell(
         ours("find"),
         Output("url", "search", allow_duplicate=True),
         Input("find", "value"),
+        prevent_initial_call=True,
+    )
+    tell(
+        ours("filter"),
+        Output("url", "search", allow_duplicate=True),
+        Output("filter", "value"),
+        Input("filter", "value"),
         prevent_initial_call=True,
     )
     tell(

@@ -50,7 +50,7 @@ class Group:
 
 def worst_first(reader: Reader, selection: Selection, view: View) -> list[Group]:
     """Every value of the label that the page is split by, or every replica."""
-    by = view.by or "replica"
+    by = view.label or "replica"
     window = selection.window
     now = _stages(reader, Selection(window=window, where=selection.where, by=(by,)), by)
     length_s = window.until_s - window.since_s
@@ -77,7 +77,7 @@ def breakdown(
     worst: Sequence[Group], window: Window, view: View, viewer: Viewer
 ) -> list[Component]:
     """The table, and how many rows it leaves out."""
-    by = view.by or "replica"
+    by = view.label or "replica"
     heading = html.H2(f"By {by}")
     if not worst:
         return [heading, html.P(quiet(f"No {by} was heard in this window."))]
@@ -161,7 +161,7 @@ def _replicas(reader: Reader, view: View, window: Window) -> dict[str, Replica]:
 
 
 def _row(group: Group, window: Window, unit: str, view: View, viewer: Viewer) -> list[Cell]:
-    by = view.by or "replica"
+    by = view.label or "replica"
     now = group.now
     rows = compare(now, group.before) if now is not None else []
     bar = html.Div([stage_bar(rows), quiet(guilty_text(rows))], className="stages")

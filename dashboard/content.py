@@ -9,7 +9,10 @@ from typing import Any
 
 from dashboard.figures import Figure
 
-__all__ = ["Content", "Recent"]
+__all__ = ["KEPT", "Content", "Recent"]
+
+KEPT = frozenset({"acts", "form"})
+"""Regions with fields for the reader: filled once, with the page, so that a refresh takes no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +40,11 @@ class Recent:
         self._most = most
         self._slots: dict[object, _Slot] = {}
 
-    def get(self, key: object, make: Callable[[], Content]) -> Content:
-        """The answer for a key; whoever asks while it is being made waits for it."""
+    def get(self, key: object, make: Callable[[], Content], *, anew: bool = False) -> Content:
+        """The answer for a key; whoever asks while it is being made waits for it. `anew`: made now."""
         with self._lock:
-            slot = self._slots.pop(key, None) or _Slot()
+            slot = (None if anew else self._slots.get(key)) or _Slot()
+            self._slots.pop(key, None)
             self._slots[key] = slot
             while len(self._slots) > self._most:
                 self._slots.pop(next(iter(self._slots)))

@@ -11,20 +11,25 @@ from dash.development.base_component import Component
 
 from alerts.ledger import Standing
 from collector.query import Reader, Selection, Window
-from dashboard.figures import Figure, Frame, Mark, Threshold, chart
+from dashboard.exemplars import exemplars, requests_of_step
+from dashboard.figures import Band, Figure, Frame, Instant, Line, Mark, Threshold, chart
 from dashboard.measure import (
+    A_WEEK_AGO,
+    LONG_DASHES,
     MOST_LINES,
     Curve,
     curves,
     drawn,
     stage_lines,
+    week_ago,
 )
-from dashboard.parts import Cell, quiet, table
+from dashboard.parts import Cell, link, quiet, table
 from dashboard.quantity import NOTHING, seconds, seconds_range
 from dashboard.stages import StageRow, guilty_text, stage_word
 from dashboard.url import View
 from dashboard.viewer import Viewer
-from domain.labels import value_of
+from domain.indicator import GoodputIndicator, Indicator, LatencyIndicator, Limit
+from domain.labels import Labels, value_of
 from domain.request import Stage
 
 __all__ = ["CHARTS", "chart_regions", "stack_regions"]
@@ -46,6 +51,7 @@ def chart_regions(
     *,
     names: Sequence[str],
     marks: Sequence[Mark],
+    instants: Sequence[Instant] = (),
     view: View,
     viewer: Viewer,
 ) -> tuple[dict[str, Figure], dict[str, Any]]:
@@ -54,11 +60,18 @@ def chart_regions(
     figures: dict[str, Figure] = {}
     regions: dict[str, Any] = {}
     for metric in CHARTS:
-        found = curves(reader, metric, selection, view.by, names)
+        found = dict(curves(reader, metric, selection, view.label, names))
+        if view.a_week_ago:
+            found |= week_ago(reader, metric, selection, view.label, names)
         threshold = _threshold(standings, metric, value_of(selection.where, "source"))
-        figures[metric] = _figure(found, frame, threshold, marks, viewer)
+        lines, bands = _lines(found, viewer)
+        figures[metric] = chart(
+            lines, bands, frame=frame, threshold=threshold, marks=marks, instants=instants
+        )
+        meta = exemplars(metric, selection.where, found, viewer)
+        figures[metric]["layout"] |= {"meta": meta}
         regions[f"caption-{metric}"] = _caption(metric, found, threshold, view)
-        regions[f"table-{metric}"] = _table(metric, found, viewer)
+        regions[f"table-{metric}"] = _table(metric, found, selection.where, viewer)
     return figures, regions
 
 
@@ -68,13 +81,14 @@ def stack_regions(
     rows: Sequence[StageRow],
     *,
     marks: Sequence[Mark],
+    instants: Sequence[Instant] = (),
     view: View,
     viewer: Viewer,
 ) -> tuple[dict[str, Figure], dict[str, Any]]:
     """Mean seconds per stage over time."""
     lines = stage_lines(reader, selection, Stage, viewer)
     frame = _frame(selection.window, view, viewer)
-    figure = chart(lines, [], frame=frame, marks=marks)
+    figure = chart(lines, [], frame=frame, marks=marks, instants=instants)
     told = guilty_text(rows)
     sentence = f"Mean time per stage; {told}." if rows else "No stage was measured."
     body = [[Cell(stage_word(row.stage)), Cell(seconds(row.now_s), number=True)] for row in rows]
@@ -94,47 +108,50 @@ def _frame(window: Window, view: View, viewer: Viewer) -> Frame:
     )
 
 
-def _figure(
-    found: Mapping[str, Curve],
-    frame: Frame,
-    threshold: Threshold | None,
-    marks: Sequence[Mark],
-    viewer: Viewer,
-) -> Figure:
-    lines, bands = [], []
+def _lines(found: Mapping[str, Curve], viewer: Viewer) -> tuple[list[Line], list[Band]]:
+    lines: list[Line] = []
+    bands: list[Band] = []
     for rank, (name, each) in enumerate(found.items()):
-        more_lines, more_bands = drawn(each, viewer, name=name, rank=rank)
+        ago = name == A_WEEK_AGO
+        more_lines, more_bands = drawn(each, viewer, name=name, rank=LONG_DASHES if ago else rank)
         lines += more_lines
         bands += more_bands
-    return chart(lines, bands, frame=frame, threshold=threshold, marks=marks)
+    return lines, bands
 
 
 def _threshold(standings: Sequence[Standing], metric: str, source: str) -> Threshold | None:
     """The tightest promise about what the chart shows: not one about another source."""
-    indicators = [
-        each.objective
+    promised_s = [
+        limit.threshold_s
         for each in standings
-        if each.objective.indicator.metric == metric
-        and value_of(each.objective.indicator.where, "source") in ("", source)
+        if value_of(each.objective.indicator.where, "source") in ("", source)
+        for limit in _limits(each.objective.indicator)
+        if limit.metric == metric
     ]
-    if not indicators:
+    if not promised_s:
         return None
-    tightest = min(indicators, key=lambda each: each.indicator.threshold_s)
-    value_s = float(tightest.indicator.threshold_s)
+    value_s = float(min(promised_s))
     return Threshold(value=value_s, label=f"promise {seconds(value_s)}")
+
+
+def _limits(indicator: Indicator) -> tuple[Limit, ...]:
+    """What it promises of latencies of our own requests; an endpoint's are drawn elsewhere."""
+    return indicator.limits if isinstance(indicator, LatencyIndicator | GoodputIndicator) else ()
 
 
 def _caption(
     metric: str, found: Mapping[str, Curve], threshold: Threshold | None, view: View
 ) -> list[Component]:
     title, short = CHARTS[metric]
-    told = [f"{name} {_newest(each)}" for name, each in list(found.items())[:3]]
+    told = _told(found)
     coarse = any(np.isnan(each.value_s[~np.isnan(each.low_s)]).any() for each in found.values())
     parts = [", ".join(told)] if any(_known(each) for each in found.values()) else ["no values"]
-    if view.by and len(found) >= MOST_LINES:
-        parts.append(f"P99 of the {MOST_LINES} worst by {view.by}")
-    elif view.by:
-        parts.append(f"P99 by {view.by}")
+    if view.label and len(found.keys() - {A_WEEK_AGO}) >= MOST_LINES:
+        parts.append(f"P99 of the {MOST_LINES} worst by {view.label}")
+    elif view.label:
+        parts.append(f"P99 by {view.label}")
+    if view.a_week_ago and not (A_WEEK_AGO in found and _known(found[A_WEEK_AGO])):
+        parts.append("nothing is kept of a week ago")
     if threshold is not None:
         parts.append(threshold.label)
     if coarse:
@@ -143,6 +160,15 @@ def _caption(
         html.H3([title, " ", html.Abbr(short)]),
         html.P([html.Span(part) for part in parts], className="quiet dots"),
     ]
+
+
+def _told(found: Mapping[str, Curve]) -> list[str]:
+    """The first three, and beside them what the first was a week ago."""
+    lately = [name for name in found if name != A_WEEK_AGO]
+    told = [f"{name} {_newest(found[name])}" for name in lately[:3]]
+    if A_WEEK_AGO in found and _known(found[A_WEEK_AGO]):
+        told.append(f"{lately[0]} {_newest(found[A_WEEK_AGO])} {A_WEEK_AGO}")
+    return told
 
 
 def _known(found: Curve) -> bool:
@@ -162,8 +188,8 @@ def _text(found: Curve, place: int) -> str:
     return seconds_range(float(found.low_s[place]), float(found.high_s[place]))
 
 
-def _table(metric: str, found: Mapping[str, Curve], viewer: Viewer) -> Component:
-    """The newest steps that have values, newest first."""
+def _table(metric: str, found: Mapping[str, Curve], where: Labels, viewer: Viewer) -> Component:
+    """The newest steps that have values, newest first; each a way to its requests."""
     if not found:
         return html.P(quiet("no values"))
     any_curve = next(iter(found.values()))
@@ -171,10 +197,16 @@ def _table(metric: str, found: Mapping[str, Curve], viewer: Viewer) -> Component
     places = np.flatnonzero(known)[::-1][:MOST_ROWS]
     rows = [
         [
-            Cell(viewer.clock(int(any_curve.since_s[place]), seconds=True)),
+            Cell(_step(metric, where, any_curve, int(place), viewer)),
             *(Cell(_text(each, int(place)), number=True) for each in found.values()),
         ]
         for place in places
     ]
     caption = f"{CHARTS[metric][1]}, the newest {len(rows)} of {int(known.sum())} steps"
     return table(caption, ("From", *found), rows, hidden_caption=False)
+
+
+def _step(metric: str, where: Labels, found: Curve, place: int, viewer: Viewer) -> Component | str:
+    at = viewer.clock(int(found.since_s[place]), seconds=True)
+    there = requests_of_step(metric, where, found, place, viewer)
+    return at if there is None else link(at, there)

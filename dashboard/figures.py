@@ -5,14 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AXIS_POINTS", "Band", "Figure", "Frame", "Line", "Mark", "Threshold", "chart", "thin"]
+from dashboard.overlays import (
+    FAINT,
+    GREY,
+    LONGEST,
+    Figure,
+    Instant,
+    Mark,
+    hatch,
+    names,
+    shade,
+    uprights,
+)
 
-Figure = dict[str, Any]
+__all__ = [
+    "AXIS_POINTS",
+    "Band",
+    "Figure",
+    "Frame",
+    "Instant",
+    "Line",
+    "Mark",
+    "Scale",
+    "Threshold",
+    "chart",
+    "thin",
+]
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -20,10 +43,7 @@ AXIS_POINTS = 360
 """As many buckets of points as a chart has room for."""
 
 HUE = "#3A87D0"  # the accent between the themes: 3.7 : 1 on white, 4.6 : 1 on our dark page
-GREY = "#80868D"  # 3.7 : 1 and 4.7 : 1
-_FAINT = "rgba(128,134,141,0.22)"
-_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-_LONGEST = 16
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _DASHES = ("solid", "dot", "dash", "dashdot", "longdash", "longdashdot")
 
 
@@ -59,13 +79,11 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """A stretch of time about which there is something to say instead of a value."""
+class Scale:
+    """The axis of values that are no seconds. `floor`: where it begins."""
 
-    since_ms: float
-    until_ms: float
-    label: str
-    hatched: bool
+    unit: str
+    floor: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,20 +119,28 @@ def chart(
     frame: Frame,
     threshold: Threshold | None = None,
     marks: Sequence[Mark] = (),
+    instants: Sequence[Instant] = (),
+    axis: Scale | None = None,
 ) -> Figure:
-    """Quantiles or stacked stages against time, in milliseconds or seconds as fits."""
+    """Values against time; without `axis` seconds, or milliseconds where that fits."""
     top = _top(lines, bands, threshold)
     scale, unit = (1e3, "ms") if top < 1 else (1.0, "s")
+    if axis is not None:
+        scale, unit = 1.0, axis.unit
     stages = [line.stack for line in lines if line.stack]
-    data = [_hatch(mark) for mark in marks if mark.hatched]
+    data = [hatch(mark) for mark in marks if mark.hatched]
     for band in bands:
         data += _band(band, scale=scale, top=top)
     for line in reversed(lines) if not stages else lines:  # the line that matters on top
         data += _line(line, scale=scale, stages=stages)
-    labels = _labels(lines, bands, scale=scale, top=top)
+    floor = axis.floor if axis is not None else 0.0
+    labels = _labels(lines, bands, scale=scale, top=top, reach=top - floor)
     layout = _layout(frame, threshold, scale, unit, top)
+    layout["yaxis"]["range"][0] = floor
+    layout["shapes"] += [shade(mark) for mark in marks if mark.shaded] + uprights(instants)
     layout["margin"]["r"] = 12 + 7 * max((len(label["text"]) for label in labels), default=0)
     layout["annotations"] = _notes(frame, threshold, marks, scale, top) + labels
+    layout["annotations"] += names(instants, width_ms=frame.until_ms - frame.since_ms)
     return {"data": data, "layout": layout}
 
 
@@ -162,7 +188,7 @@ def _line(line: Line, *, scale: float, stages: Sequence[str]) -> list[Figure]:
         place = "first" if line.stack == stages[0] else "then"
         called = f"{place}-{line.stack}-next-{above}-"
         trace |= {"stackgroup": "stages", "uid": called, "stackgaps": "infer zero"}
-        return [trace | {"line": {"width": 0.5, "color": _FAINT}, "fillcolor": GREY}]
+        return [trace | {"line": {"width": 0.5, "color": FAINT}, "fillcolor": GREY}]
     lonely = _lonely(value)
     if not lonely.any():
         return [trace]
@@ -172,7 +198,7 @@ def _line(line: Line, *, scale: float, stages: Sequence[str]) -> list[Figure]:
 
 
 def _labels(
-    lines: Sequence[Line], bands: Sequence[Band], *, scale: float, top: float
+    lines: Sequence[Line], bands: Sequence[Band], *, scale: float, top: float, reach: float
 ) -> list[Figure]:
     """Names at the right end of what they name, pushed apart where they would overlap."""
     ends: dict[str, float] = {}
@@ -191,13 +217,13 @@ def _labels(
             ends.setdefault(band.name, newest)
     labels, above = [], -np.inf
     for name, value in sorted(ends.items(), key=lambda end: end[1]):
-        above = max(value, above + top * 0.085)
+        above = max(value, above + reach * 0.085)
         labels.append(_label(name, above * scale))
     return labels
 
 
 def _label(name: str, at: float) -> Figure:
-    shown = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    shown = name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
     return {
         "x": 1,
         "xref": "paper",
@@ -245,27 +271,10 @@ def _band(band: Band, *, scale: float, top: float) -> list[Figure]:
     ]
 
 
-def _hatch(mark: Mark) -> Figure:
-    """A hatched bar as high as the chart; shapes know no hatching."""
-    return {
-        "type": "bar",
-        "x": [(mark.since_ms + mark.until_ms) / 2],
-        "y": [1],
-        "width": [mark.until_ms - mark.since_ms],
-        "yaxis": "y2",
-        "hoverinfo": "skip",
-        "marker": {
-            "color": "rgba(0,0,0,0)",
-            "line": {"width": 0},
-            "pattern": {"shape": "/", "size": 7, "solidity": 0.16, "fgcolor": GREY},
-        },
-    }
-
-
 def _layout(
     frame: Frame, threshold: Threshold | None, scale: float, unit: str, top: float
 ) -> Figure:
-    axis: Figure = {"gridcolor": _FAINT, "zeroline": False, "automargin": True}
+    axis: Figure = {"gridcolor": FAINT, "zeroline": False, "automargin": True}
     return {
         # why: an empty revision is ignored (plotly/dash-core-components#956)
         "uirevision": frame.zoom or "default",
@@ -293,7 +302,7 @@ def _layout(
         "selectdirection": "h",
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": _FONT, "size": 12, "color": GREY},
+        "font": {"family": FONT, "size": 12, "color": GREY},
         "barmode": "overlay",
     }
 

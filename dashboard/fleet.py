@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dash import dcc, html
 from dash.development.base_component import Component
 
 from alerts.ledger import Ledger, Standing
 from collector.query import Freshness, Reader, Selection, Stages, Window
+from dashboard.attribution import grown, last_week, short_text
 from dashboard.breakdown import named_twice
+from dashboard.choices import chosen, filter_field, filter_values
 from dashboard.conditions import Told, condition_list, conditions_told, short_name
 from dashboard.content import Content
 from dashboard.flows import per_s, since_text, unfinished_text, watched
@@ -53,6 +55,7 @@ class _Service:
     freshness: Freshness | None
     now: Stages | None
     before: Stages | None
+    a_week_ago: Stages | None = None
 
     @property
     def p99_s(self) -> float:
@@ -65,7 +68,7 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
     window = view.window(viewer.now_s)
     all_standings = ledger.standings()
     standings = [each for each in all_standings if _found(each.objective.name, view)]
-    services = [each for each in _services(reader, window) if _found(each.name, view)]
+    services = [each for each in _services(reader, window, view) if _found(each.name, view)]
     told = conditions_told(reader, ledger, view, viewer)
     states = {short_name(each): each.state for each in told if each.alarming} | {
         each.objective.name: each.state for each in worst_first(all_standings)
@@ -79,6 +82,8 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
             "state": _headline(all_standings, told),
             "conditions": condition_list(told, view, viewer),
             "promises": _promises(standings, reader, view, viewer),
+            "filters": chosen(view, viewer),
+            "filter-values": filter_values(reader, window),
             "services": _service_table(services, window, view, viewer),
         },
     )
@@ -104,6 +109,8 @@ def page(view: View, shown: Content) -> list[Component]:
                 ],
                 className="find",
             ),
+            filter_field(shown),
+            region("filters", shown, className="choices"),
         ],
         className="heading",
     )
@@ -154,21 +161,27 @@ def _promises(
     )
 
 
-def _services(reader: Reader, window: Window) -> list[_Service]:
+def _services(reader: Reader, window: Window, view: View) -> list[_Service]:
     """All services anybody has heard of, those with trouble first."""
     length_s = window.until_s - window.since_s
     earlier = Window(since_s=window.since_s - length_s, until_s=window.since_s)
-    now, before = (
+    now, before, ago = (
         {
             value_of(each.labels, "service"): each
-            for each in reader.stages(Selection(window=each_window, by=("service",)))
+            for each in reader.stages(Selection(window=then, where=view.where, by=("service",)))
         }
-        for each_window in (window, earlier)
+        for then in (window, earlier, last_week(window))
     )
     fresh: Mapping[str, Freshness] = {each.service: each for each in reader.freshness(window)}
     services = [
-        _Service(name=name, freshness=fresh.get(name), now=now.get(name), before=before.get(name))
-        for name in {*now, *fresh} - {""}
+        _Service(
+            name=name,
+            freshness=fresh.get(name),
+            now=now.get(name),
+            before=before.get(name),
+            a_week_ago=ago.get(name),
+        )
+        for name in ({*now} if view.where else {*now, *fresh}) - {""}
     ]
     return sorted(services, key=lambda each: (-each.p99_s, each.name))
 
@@ -179,7 +192,7 @@ def _service_table(
     if not services:
         if view.find:
             return html.P(quiet("No service has this in its name."))
-        return _nothing_yet(view, viewer)
+        return _none_such(view, viewer) if view.where else _nothing_yet(view, viewer)
     columns = (
         "Service",
         "Replicas up",
@@ -200,14 +213,17 @@ def _service_row(
     service: _Service, window: Window, unit: str, view: View, viewer: Viewer
 ) -> list[Cell]:
     now = service.now
-    target = View(service=service.name, span_s=view.span_s, fixed=view.fixed)
+    target = View(service=service.name, span_s=view.span_s, fixed=view.fixed, where=view.where)
     rows = compare(now, service.before) if now is not None else []
     ttft = now.ttft if now is not None else None
     newest_at_s = service.freshness.newest_at_s if service.freshness is not None else None
     seen = "not observed" if newest_at_s is None else f"{age(viewer.now_s - newest_at_s)} old"
     values = bool(ttft is not None and ttft.n)
     no_traffic = quiet("no traffic")
-    where_time_goes = html.Div([stage_bar(rows), quiet(guilty_text(rows))], className="stages")
+    against = short_text(grown(service.name, now, service.a_week_ago)) if now is not None else ""
+    where_time_goes = html.Div(
+        [stage_bar(rows), quiet(guilty_text(rows)), quiet(against)], className="stages"
+    )
     return [
         Cell(link(html.Strong(name_text(service.name)), viewer.href(target))),
         Cell(_replicas(service.freshness, viewer), number=True),
@@ -245,6 +261,14 @@ def _requests(
     over = _over(service, window)
     text, since = rate(per_s(service.now, over), unit=unit), since_text(window, over, viewer)
     return [text, quiet(since)] if since else text
+
+
+def _none_such(view: View, viewer: Viewer) -> Component:
+    lifted = viewer.href(replace(view, where=()))
+    return empty(
+        "Nothing in this window has these labels",
+        [html.P(["Look further back, or at ", link("everything", lifted), "."])],
+    )
 
 
 def _nothing_yet(view: View, viewer: Viewer) -> Component:

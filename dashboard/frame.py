@@ -12,18 +12,47 @@ from dashboard.content import Content
 from dashboard.parts import SILENT, badge, clock, link, name_text, named_by, quiet, said
 from dashboard.quantity import age, span
 from dashboard.theme import LOOKS, State
-from dashboard.url import ALONE, ENDPOINTS, GPUS, View
+from dashboard.url import (
+    ALERTS,
+    ALONE,
+    BALANCE,
+    ENDPOINTS,
+    GPUS,
+    PROBES,
+    REQUESTS,
+    SILENCES,
+    STATUS,
+    View,
+)
 from dashboard.viewer import Viewer
 
 __all__ = ["SPANS_S", "base", "common_regions", "frame", "region", "tab_title", "trouble"]
 
-_NAMES = {GPUS: "GPUs", ENDPOINTS: "Endpoints"}
+_NAMES = {
+    ALERTS: "Alerts",
+    SILENCES: "Silences",
+    REQUESTS: "Requests",
+    GPUS: "GPUs",
+    ENDPOINTS: "Endpoints",
+    PROBES: "Probes",
+    BALANCE: "Balance",
+    STATUS: "Status",
+}
 SPANS_S = (900, 3600, 21_600, 86_400, 604_800)
 _KEYS = (
     ("g f", "Fleet: all promises and services"),
+    ("g a", "Alerts: what is open, and what was lately"),
+    ("g s", "Silences: what nobody is told of, and until when"),
+    ("g r", "Requests: the slowest and the newest, one by one"),
     ("g g", "GPUs: what they do, and which of them do not answer"),
     ("g e", "Endpoints: what CloudWatch tells of SageMaker and Bedrock"),
+    ("g p", "Probes: how fast it is from outside"),
+    ("g b", "Balance: what the weekly review says of prefill and decode"),
+    ("g u", "Status: how Stagewatch itself is"),
     ("/", "Find on the fleet page"),
+    ("w", "When: choose from when to when"),
+    ("c", "Compare with a week ago"),
+    ("y", "Copy a link to exactly this"),
     ("l", "Live: show the present again"),
     ("[ and ]", "Earlier, later"),
     ("1 … 5", "Last 15 min, 1 h, 6 h, 24 h, 7 d"),
@@ -50,6 +79,7 @@ def base(*, refresh_ms: int) -> Component:
             html.P(id="offline", className="notice trouble", role="status", hidden=True),
             html.Div(html.P("Loading…", className="loading"), id="content"),
             _keys(),
+            _when(),
         ],
         id="stagewatch",
     )
@@ -63,7 +93,10 @@ def frame(view: View, content: Content, body: Sequence[Component]) -> list[Compo
                 region("brand", content, className="brand"),
                 region("time", content, className="time"),
                 html.Div(
-                    [_button("theme", "◐", "Light or dark"), _button("keys", "?", "Keys")],
+                    [
+                        _button("theme", "◐", "Light or dark"),
+                        _button("keys", "?", "Keys"),
+                    ],
                     className="tools",
                 ),
             ],
@@ -71,7 +104,7 @@ def frame(view: View, content: Content, body: Sequence[Component]) -> list[Compo
         ),
         region("banner", content, role="status"),
         html.Main(body, id="main", tabIndex="-1", className=f"page-{view.page or 'fleet'}"),
-        region("footer", content, tag=html.Footer),
+        html.Footer([region("footer", content), html.P(id="who", className="quiet", hidden=True)]),
         region("title", content, hidden=True),
     ]
 
@@ -165,10 +198,13 @@ def _time(view: View, viewer: Viewer, newest_at_s: int | None) -> list[Component
         link("←", viewer.href(earlier), id="earlier", title="Earlier", **said("Earlier")),
         link("→", viewer.href(later), id="later", title="Later", **said("Later")),
     ]
+    shown: dict[str, Any] = {"data-since": window.since_s, "data-until": window.until_s}
     return [
-        html.Nav(spans, className="spans", **said("Time shown")),
+        html.Nav(spans, className="spans", id="span", **said("Time shown"), **shown),
         html.Nav(moves, className="spans moves", **said("Move the time shown")),
         _liveness(view, viewer, newest_at_s),
+        _button("when", "When…", "Choose from when to when"),
+        _button("share", "Link", "Copy a link to exactly this"),
     ]
 
 
@@ -218,13 +254,47 @@ def _keys() -> Component:
             html.H2("Keys", id="keys-title"),
             html.Dl(rows),
             html.P(
-                "Drag across a chart to look closer; the refresh then pauses until you press Live."
+                "Drag across a chart to look closer; the refresh then pauses until you press Live. "
+                "Press a point of it to see the slowest requests behind it."
             ),
             _button("close", "Close", "Close the list of keys"),
         ],
         id="keys",
         **named_by("keys-title"),
     )
+
+
+def _when() -> Component:
+    """From when to when, written as people say it; `assets/frame.js` reads it."""
+    marks: dict[str, Any] = {"data-when": "1"}
+    hint = "now-6h, 14:30, 2026-03-01 14:30, or with a zone: 2026-03-01T13:30Z"
+    return html.Dialog(
+        html.Form(
+            [
+                html.H2("From when to when", id="when-title"),
+                _instant_field("from", "From"),
+                _instant_field("to", "To"),
+                html.P(hint, className="quiet"),
+                html.P(id="when-wrong", role="alert", className="wrong"),
+                html.Div(
+                    [
+                        html.Button("Show", type="submit", className="button"),
+                        _button("close-when", "Close", "Close without a change"),
+                    ],
+                    className="tools",
+                ),
+            ],
+            **marks,
+        ),
+        id="when",
+        **named_by("when-title"),
+    )
+
+
+def _instant_field(name: str, word: str) -> Component:
+    # why a text area: Dash has no bare input field that keeps what is being written
+    field = html.Textarea(name=name, id=f"when-{name}", rows=1, maxLength=40)
+    return html.Label([html.Span(word), field], className="field")
 
 
 def _button(act: str, face: str, label: str) -> Component:

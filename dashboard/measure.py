@@ -17,8 +17,11 @@ from domain.labels import Labels
 from domain.request import Stage
 
 __all__ = [
+    "A_WEEK_AGO",
+    "LONG_DASHES",
     "P50",
     "P99",
+    "WEEK_S",
     "Curve",
     "curve",
     "curves",
@@ -27,10 +30,16 @@ __all__ = [
     "stage_lines",
     "step_s",
     "together",
+    "week_ago",
 ]
 
 P50 = Fraction(1, 2)
 P99 = Fraction(99, 100)
+A_WEEK_AGO = "a week ago"
+WEEK_S = 604_800
+LONG_DASHES = 4
+"""The rank of what is compared with: no line of the present has it."""
+
 MOST_LINES = 4
 """Groups drawn as lines of their own; the rest are in the table."""
 
@@ -122,6 +131,22 @@ def curves(
     return {
         name: curve(_points(reader, metric, selection, ((group, name),), step), P99, window, step)
         for name in names[:MOST_LINES]
+    }
+
+
+def week_ago(
+    reader: Reader, metric: str, selection: Selection, group: str, names: Sequence[str]
+) -> dict[str, Curve]:
+    """P99 of the same hours last week, moved to now: of everything, or of the worst group."""
+    window = selection.window
+    then = Window(since_s=window.since_s - WEEK_S, until_s=window.until_s - WEEK_S)
+    asked = Selection(window=then, where=selection.where)
+    found = curves(reader, metric, asked, group, names[:1])
+    first = next(iter(found.values()), None)
+    if first is None:
+        return {}
+    return {
+        A_WEEK_AGO: replace(first, since_s=first.since_s + WEEK_S, until_s=first.until_s + WEEK_S)
     }
 
 

@@ -9,17 +9,21 @@ from typing import Any
 from dash import html
 from dash.development.base_component import Component
 
+from alerts import wording
 from alerts.ledger import Standing
 from collector.query import Reader, Selection, Window
-from dashboard.measure import quantile_word, together
+from dashboard.alert_words import view_of, view_of_objective
+from dashboard.budget_words import burn_text
+from dashboard.measure import together
 from dashboard.minutes import strip
 from dashboard.parts import Cell, badge, link, meter, name_text, quiet, sentence, table
-from dashboard.quantity import NOTHING, age, percent_range, quantile_text, seconds
+from dashboard.quantity import NOTHING, age, percent_range, quantile_text
 from dashboard.theme import State, css_class
-from dashboard.url import View
+from dashboard.url import ALERTS, View
 from dashboard.viewer import Viewer
+from domain.indicator import LatencyIndicator
 from domain.labels import value_of
-from domain.objective import Objective
+from domain.slice import Tally
 
 __all__ = ["promise_table", "state_of", "summary", "worst_first"]
 
@@ -62,7 +66,7 @@ def promise_table(
 ) -> Component:
     """The worst promises, one row each. `said`: a message that the page shows already."""
     shown = worst_first(standings)[:MOST_ROWS]
-    columns = ("Promise", "Budget left", "Burn, last hour", "Latency", "Minutes", "Data")
+    columns = ("Promise", "Budget left", "Burn, last hour", "Measured", "Minutes", "Data")
     told = _without_repetition(shown, said)
     rows = [_row(each, reader, view, viewer, told[each.id]) for each in shown]
     marks = [f"promise {css_class(each.state)}" for each in shown]
@@ -104,30 +108,41 @@ def _same_end(message: str, other: str) -> str:
 def _row(
     standing: Standing, reader: Reader, view: View, viewer: Viewer, message: str
 ) -> list[Cell]:
-    objective, window = standing.objective, view.window(viewer.now_s)
+    window = view.window(viewer.now_s)
     seen_s = standing.data_age_s(viewer.now_s)
     data = "never seen" if seen_s is None else f"{age(seen_s)} old"
     return [
         Cell(
             [
-                html.Div([_name(standing, view, viewer), _state(standing)], className="title"),
+                html.Div([_name(standing, viewer), _state(standing)], className="title"),
                 html.P(sentence(message) if message else None, className="message"),
+                html.P(_ways(standing, view, viewer), className="ways dots"),
             ]
         ),
         Cell(_budget(standing), number=True),
         Cell(_burn(standing), number=True),
-        Cell(_latency(objective, reader, window), number=True),
+        Cell(_measured(standing, reader, window), number=True),
         Cell(strip(standing.slices), broad=True),
         Cell(quiet(data), number=True),
     ]
 
 
-def _name(standing: Standing, view: View, viewer: Viewer) -> Component:
+def _name(standing: Standing, viewer: Viewer) -> Component:
     name = html.Strong(name_text(standing.objective.name))
+    return link(name, viewer.href(view_of_objective(standing.id)))
+
+
+def _ways(standing: Standing, view: View, viewer: Viewer) -> list[Component]:
+    """To its open alerts, and to its service from elsewhere."""
+    ways = [link("the alert", viewer.href(view_of(each))) for each in standing.alert_ids[:1]]
+    if len(standing.alert_ids) > 1:
+        every = View(alone=ALERTS, find=standing.objective.name)
+        ways.append(link(f"and {len(standing.alert_ids) - 1} more", viewer.href(every)))
     service = value_of(standing.objective.indicator.where, "service")
-    if not service or service == view.service:
-        return name
-    return link(name, viewer.href(View(service=service, span_s=view.span_s, fixed=view.fixed)))
+    if service and service != view.service:
+        there = View(service=service, span_s=view.span_s, fixed=view.fixed)
+        ways.append(link(name_text(service), viewer.href(there)))
+    return [html.Span(each) for each in ways]
 
 
 def _state(standing: Standing) -> Component:
@@ -159,22 +174,28 @@ def _burn(standing: Standing) -> Any:
     if low is None or high is None:
         observed = standing.last_hour.observed_minutes
         return quiet("no traffic" if observed else "not observed")
-    first, last = _times(low), _times(high)
-    return html.Span(first if first == last else f"{first.removesuffix(' ×')}–{last}")
+    return html.Span(burn_text((low, high)))
 
 
-def _times(burn: Fraction) -> str:
-    return f"{float(burn):.3g} ×" if burn else "0 ×"
-
-
-def _latency(objective: Objective, reader: Reader, window: Window) -> list[Component]:
+def _measured(standing: Standing, reader: Reader, window: Window) -> list[Component]:
+    """A quantile of latencies; of the other kinds the share that was good in the last hour."""
+    objective = standing.objective
     indicator = objective.indicator
-    asked = Selection(window=window, where=indicator.where)
-    found = quantile_text(together(reader.latency(indicator.metric, asked)), objective.target)
-    what = f"{quantile_word(objective.target)} {indicator.metric.upper()}"
-    promise = f"{what} ≤ {seconds(float(indicator.threshold_s))}"
-    value = html.Span("no values" if found == NOTHING else found)
-    return [value, quiet(promise)]
+    if isinstance(indicator, LatencyIndicator) and objective.slices is None:
+        asked = Selection(window=window, where=indicator.where)
+        found = quantile_text(together(reader.latency(indicator.metric, asked)), objective.target)
+        value = "no values" if found == NOTHING else found
+    else:
+        value = _good(standing.last_hour)
+    return [html.Span(value), quiet(wording.promised(objective))]
+
+
+def _good(counted: Tally) -> str:
+    """The share that was good, from what surely was to what possibly was."""
+    if not counted.total:
+        return "no traffic" if counted.observed_minutes else "not observed"
+    total = counted.total
+    return percent_range(Fraction(counted.good_low, total), Fraction(counted.good_high, total))
 
 
 def _left(standing: Standing) -> float:

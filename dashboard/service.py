@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from dash import dcc, html
+from dash import html
 from dash.development.base_component import Component
 
+from alerts.changes import changes
 from alerts.ledger import Ledger, Standing
 from collector.query import Reader, Selection, Stages, Window
 from dashboard import breakdown
+from dashboard.attribution import attribution, grown, growths, last_week
+from dashboard.change_list import change_table, instants
+from dashboard.choices import choices, filter_field, filter_values
 from dashboard.conditions import Told, condition_list, conditions_told, short_name
 from dashboard.content import Content
 from dashboard.curves import CHARTS, chart_regions, stack_regions
 from dashboard.flows import finished, gone_wrong, per_s, since_text, unfinished_text, watched
 from dashboard.frame import common_regions, frame, region, tab_title
+from dashboard.graphs import graph
 from dashboard.measure import P50, P99
 from dashboard.parts import (
     SPOKEN_WHEN_CHANGED,
@@ -46,15 +50,14 @@ from dashboard.quantity import (
 from dashboard.silences import silences
 from dashboard.stages import StageRow, compare, guilty, how_to_measure, stage_word
 from dashboard.theme import State
-from dashboard.url import GROUPINGS, View
+from dashboard.url import View
 from dashboard.viewer import Viewer
-from domain.labels import Labels, value_of
+from domain.labels import value_of
 
 __all__ = ["content", "page"]
 
 SILENT_S = 180
 HEIGHT_PX = dict.fromkeys(CHARTS, 232) | {"stack": 288}
-GRAPH: Any = {"displayModeBar": False, "doubleClick": False, "responsive": True, "showTips": False}
 
 
 def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Content:
@@ -71,6 +74,8 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
     newest_at_s = fresh.newest_at_s if fresh is not None else None
     over = watched(window, fresh.since_s if fresh is not None else None)
     groups = breakdown.worst_first(reader, selection, view)
+    changed = changes(reader, ledger, window, where=where, now_s=viewer.now_s)
+    marked = instants(changed, viewer, width_s=window.until_s - window.since_s)
     leading = next((each for each in told if each.alarming), None)
     state, headline = (
         _headline(view, viewer, standings, now, newest_at_s)
@@ -87,17 +92,27 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
         )
         if standings
         else None,
-        "choices": _choices(view, viewer),
+        "choices": choices(view, viewer),
+        "filter-values": filter_values(reader, window),
+        "changes": change_table(changed, viewer, past=_past(view)),
+        "attribution": _attribution(reader, selection, now, groups, view=view, viewer=viewer),
         "stages": _stage_table(now, rows, window),
         "breakdown": breakdown.breakdown(groups, window, view, viewer),
     }
     names = [group.name for group in groups]
     marks = silences(reader, selection, viewer)
     charts, captions = chart_regions(
-        reader, selection, standings, names=names, marks=marks, view=view, viewer=viewer
+        reader,
+        selection,
+        standings,
+        names=names,
+        marks=marks,
+        instants=marked,
+        view=view,
+        viewer=viewer,
     )
     stack, stack_captions = stack_regions(
-        reader, selection, rows, marks=marks, view=view, viewer=viewer
+        reader, selection, rows, marks=marks, instants=marked, view=view, viewer=viewer
     )
     return Content(
         title=title,
@@ -108,7 +123,8 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
 
 def page(view: View, shown: Content) -> list[Component]:
     """The page with its content; a refresh fills its regions and charts in place."""
-    latencies = html.Div([_chart(name, shown) for name in CHARTS], className="charts")
+    drawn = [graph(name, shown, height_px=HEIGHT_PX[name]) for name in CHARTS]
+    latencies = html.Div(drawn, className="charts")
     return frame(
         view,
         shown,
@@ -124,7 +140,11 @@ def page(view: View, shown: Content) -> list[Component]:
             html.Section(
                 [
                     html.Div(
-                        [html.H2("Latency", id="latency"), region("choices", shown)],
+                        [
+                            html.H2("Latency", id="latency"),
+                            region("choices", shown),
+                            filter_field(shown),
+                        ],
                         className="heading",
                     ),
                     latencies,
@@ -135,36 +155,44 @@ def page(view: View, shown: Content) -> list[Component]:
                 [
                     html.H2("Where the time goes", id="time"),
                     html.Div(
-                        [_chart("stack", shown), region("stages", shown)], className="charts wide"
+                        [
+                            graph("stack", shown, height_px=HEIGHT_PX["stack"]),
+                            region("stages", shown),
+                        ],
+                        className="charts wide",
                     ),
                 ],
                 **named_by("time"),
+            ),
+            html.Section(
+                [html.H2("Against last week", id="last-week"), region("attribution", shown)],
+                **named_by("last-week"),
+            ),
+            html.Section(
+                [html.H2("What changed", id="changed"), region("changes", shown)],
+                **named_by("changed"),
             ),
             html.Section(region("breakdown", shown), **said("Breakdown")),
         ],
     )
 
 
-def _chart(name: str, shown: Content) -> Component:
-    """A figure that a screen reader reads as its sentence, and as a table on demand."""
-    caption = f"caption-{name}"
-    return html.Figure(
-        [
-            html.Figcaption(region(f"caption-{name}", shown), id=caption),
-            dcc.Graph(
-                id={"chart": name},
-                figure=shown.charts.get(name) or {},
-                config=GRAPH,
-                style={"height": f"{HEIGHT_PX[name]}px"},
-                responsive=True,
-            ),
-            html.Details(
-                [html.Summary("as a table"), region(f"table-{name}", shown)], className="as-table"
-            ),
-        ],
-        role="group",
-        **named_by(caption),
-    )
+def _attribution(
+    reader: Reader,
+    selection: Selection,
+    now: Stages | None,
+    groups: Sequence[breakdown.Group],
+    *,
+    view: View,
+    viewer: Viewer,
+) -> list[Component]:
+    """Which stage carries what P99 has grown by, of the whole and of each group."""
+    if now is None or not now.ttft.n + now.e2e.n:
+        return attribution(None, [], view, viewer)
+    week = Selection(window=last_week(selection.window), where=selection.where)
+    whole = grown(view.service, now, next(iter(reader.stages(week)), None))
+    parts = {each.name: each.now for each in groups if each.now is not None}
+    return attribution(whole, growths(reader, selection, view, parts), view, viewer)
 
 
 def _now_and_before(reader: Reader, selection: Selection) -> tuple[Stages | None, Stages | None]:
@@ -305,36 +333,6 @@ def _grew_most(rows: Sequence[StageRow]) -> tuple[str, str, str]:
 
 def _doubt(now: Stages) -> str:
     return "" if now.ttft.exact else "range: the buckets say no more"
-
-
-def _choices(view: View, viewer: Viewer) -> Component:
-    """Split by a label, and the filters that are set."""
-    every: list[tuple[str, str]] = [("", "all together"), *((each, each) for each in GROUPINGS)]
-    split = [
-        link(word, viewer.href(_split(view, name)), current=view.by == name) for name, word in every
-    ]
-    chips = [_chip(name, value, view, viewer) for name, value in _filters(view.where)]
-    label = said("Split by")
-    return html.Div(
-        [html.Nav([quiet("Split by"), *split], className="spans", **label), *chips],
-        className="choices",
-    )
-
-
-def _split(view: View, by: str) -> View:
-    return View(service=view.service, span_s=view.span_s, fixed=view.fixed, where=view.where, by=by)
-
-
-def _filters(where: Labels) -> Labels:
-    return tuple((name, value) for name, value in where if name != "service")
-
-
-def _chip(name: str, value: str, view: View, viewer: Viewer) -> Component:
-    lifted = viewer.href(view.only(name, ""))
-    return html.Span(
-        [quiet(f"{name} "), name_text(value), link("×", lifted, **said(f"Lift the filter {name}"))],
-        className="chip",
-    )
 
 
 def _stage_table(now: Stages | None, rows: Sequence[StageRow], window: Window) -> list[Component]:

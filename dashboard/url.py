@@ -10,18 +10,51 @@ from typing import Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from collector.query import Window
+from dashboard.sieve import Sieve
 from domain.labels import LABEL_NAMES, Labels, labels_of
 
-__all__ = ["ALONE", "ENDPOINTS", "FLEET", "GPUS", "GROUPINGS", "SERVICE", "View"]
+__all__ = [
+    "ALERT",
+    "ALERTS",
+    "ALONE",
+    "BALANCE",
+    "ENDPOINTS",
+    "FLEET",
+    "GPUS",
+    "GROUPINGS",
+    "OBJECTIVE",
+    "OF_ONE",
+    "PROBES",
+    "PROMPT",
+    "REQUEST",
+    "REQUESTS",
+    "SERVICE",
+    "SILENCES",
+    "STATUS",
+    "View",
+]
 
 FLEET = ""
 SERVICE = "service"
 ENDPOINTS = "endpoints"
 GPUS = "gpus"
-ALONE = (GPUS, ENDPOINTS)
+ALERTS = "alerts"
+ALERT = "alert"
+SILENCES = "silences"
+OBJECTIVE = "objective"
+REQUESTS = "requests"
+REQUEST = "request"
+PROBES = "probes"
+BALANCE = "balance"
+STATUS = "status"
+ALONE = (ALERTS, SILENCES, REQUESTS, GPUS, ENDPOINTS, PROBES, BALANCE, STATUS)
 """Pages that are of no service."""
+OF_ONE = {ALERTS: ALERT, "objectives": OBJECTIVE, REQUESTS: REQUEST}
+"""Paths under which each thing has a page of its own, and what that page is called."""
 GROUPINGS = ("model", "replica", "role", "region")
 """The labels that the service page can be split by."""
+PROMPT = "prompt"
+"""What is compared with last week can be split by the length of prompts, too."""
 
 HOUR_S = 3600
 DAY_S = 86_400
@@ -30,33 +63,52 @@ MAX_SPAN_S = 400 * DAY_S
 _LATEST_S = 253_402_300_799  # the last second that has four digits of year
 _UNITS_S = {"s": 1, "m": 60, "h": HOUR_S, "d": DAY_S}
 _RELATIVE = re.compile(r"now-(\d{1,9})([smhd])")
+_MOST_MATCHERS = 20
 _EPOCH = re.compile(r"\d{1,12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What the reader is looking at: the last `span_s`, or `fixed`, which does not move."""
+    """What the reader is looking at: the last `span_s`, or `fixed`, which does not move.
+
+    `one`: the alert or objective that the page is of, with `alone` the page's name. `kind`: only
+    alerts of this kind. `matchers`: of a silence that is about to be asked for. `sieve`: which
+    requests of the explorer. `a_week_ago`: charts show that too.
+    """
 
     service: str = ""
     alone: str = ""
+    one: str = ""
     span_s: int = HOUR_S
     fixed: Window | None = None
     by: str = ""
     where: Labels = ()
     find: str = ""
+    kind: str = ""
+    matchers: tuple[str, ...] = ()
+    sieve: Sieve = Sieve()  # noqa: RUF009 - frozen
+    a_week_ago: bool = False
 
     def __post_init__(self) -> None:
         if not MIN_SPAN_S <= self.span_s <= MAX_SPAN_S:
             raise ValueError(f"a page shows a minute to {MAX_SPAN_S // DAY_S} days: {self}")
-        if self.alone and (self.service or self.alone not in ALONE):
-            raise ValueError(f"a page of no service is one of {', '.join(ALONE)}: {self}")
-        if self.by and self.by not in GROUPINGS:
+        names = OF_ONE.values() if self.one else ALONE
+        if self.alone and (self.service or self.alone not in names):
+            raise ValueError(f"a page of no service is one of {', '.join(names)}: {self}")
+        if self.one and not self.alone:
+            raise ValueError(f"a page of one thing says of which kind: {self}")
+        if self.by and self.by not in (*GROUPINGS, PROMPT):
             raise ValueError(f"a page is split by one of {', '.join(GROUPINGS)}: {self}")
 
     @property
     def page(self) -> str:
         """The first segment of the path."""
         return SERVICE if self.service else self.alone
+
+    @property
+    def label(self) -> str:
+        """The label by which it is split, if by a label."""
+        return self.by if self.by in GROUPINGS else ""
 
     @property
     def live(self) -> bool:
@@ -90,16 +142,24 @@ class View:
         span_s, fixed = _read_window(known.get("from", ""), known.get("to", ""))
         return cls(
             service=unquote(name) if kind == SERVICE else "",
-            alone=kind if kind in ALONE and not name else "",
+            alone=OF_ONE.get(kind, "") if name else kind if kind in ALONE else "",
+            one=unquote(name) if kind in OF_ONE else "",
             span_s=span_s,
             fixed=fixed,
-            by=known.get("by", "") if known.get("by") in GROUPINGS else "",
+            by=known.get("by", "") if known.get("by") in (*GROUPINGS, PROMPT) else "",
             where=_read_where(value for key, value in pairs if key == "where"),
             find=known.get("find", ""),
+            kind=known.get("kind", ""),
+            matchers=tuple(value for key, value in pairs if key == "match")[:_MOST_MATCHERS],
+            sieve=Sieve.from_query(known),
+            a_week_ago=known.get("compare") == "week",
         )
 
     def path(self) -> str:
         """Where the page lies; a service may be called anything."""
+        if self.one:
+            above = next(path for path, page in OF_ONE.items() if page == self.alone)
+            return f"/{above}/{quote(self.one, safe='')}"
         return f"/{SERVICE}/{quote(self.service, safe='')}" if self.service else f"/{self.alone}"
 
     def query(self) -> str:
@@ -108,6 +168,10 @@ class View:
         pairs += [("by", self.by)] if self.by else []
         pairs += [("where", f"{name}={value}") for name, value in self.where]
         pairs += [("find", self.find)] if self.find else []
+        pairs += [("kind", self.kind)] if self.kind else []
+        pairs += [("match", each) for each in self.matchers]
+        pairs += self.sieve.query()
+        pairs += [("compare", "week")] if self.a_week_ago else []
         return urlencode(pairs, safe=":")
 
     def link(self) -> str:

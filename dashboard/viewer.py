@@ -33,12 +33,13 @@ def zone_of(name: object, offset_min: object) -> tzinfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """One reader at one instant."""
+    """One reader at one instant. `may_act`: acknowledge and silence; who may not sees no buttons."""
 
     now_s: int
     zone: tzinfo = UTC
     prefix: str = "/"
     host: str = "localhost"
+    may_act: bool = True
 
     @classmethod
     def from_browser(cls, told: Mapping[str, Any], *, now_s: int, prefix: str) -> Viewer:
@@ -54,6 +55,10 @@ class Viewer:
     def href(self, view: View) -> str:
         """A link that works behind a path prefix."""
         return self.prefix.rstrip("/") + view.link()
+
+    def address(self, path: str) -> str:
+        """Where something that is no page lies."""
+        return self.prefix.rstrip("/") + path
 
     def clock(self, at_s: int, *, seconds: bool = False) -> str:
         """The time of day in the reader's zone, with the date when it is not today."""

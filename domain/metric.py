@@ -46,7 +46,13 @@ class Metric:
 
 
 _GPU_NUMBERS = (300, 449)
-_OF_EXPORTS = ("exports_dropped", "spooled_bytes", "spooled_age")
+_OF_EXPORTS = (
+    "exports_dropped",
+    "spooled_bytes",
+    "spooled_age",
+    "cloudwatch_spending",
+    "cloudwatch_allowance",
+)
 _UNIT_WORDS = {
     "1": "",
     "By": "_bytes",
@@ -142,6 +148,11 @@ _ALL = (
     _gauge(209, "spooled_age", Kind.LEVEL, "Age of the oldest export that waits (s)."),
     _gauge(210, "buffering", Kind.LEVEL, "Probe: 1 where answers arrive in lumps, 0 where not."),
     _gauge(211, "probe_spending", Kind.LEVEL, "Probe: spent this month, in US dollars."),
+    _gauge(212, "probe_allowance", Kind.LEVEL, "Probe: may be spent a month, in US dollars."),
+    _gauge(213, "probe_month_tokens", Kind.LEVEL, "Probe: tokens in and out this month."),
+    _gauge(214, "probe_token_allowance", Kind.LEVEL, "Probe: tokens that a month may take."),
+    _gauge(215, "cloudwatch_spending", Kind.LEVEL, "Spent on GetMetricData today, in US dollars."),
+    _gauge(216, "cloudwatch_allowance", Kind.LEVEL, "May be spent on it a day, in US dollars."),
     _gauge(300, "gpu_driver_up", Kind.MINIMUM, "1 while the NVIDIA driver of a node answers."),
     _gauge(
         301, "gpu_info", Kind.LEVEL, "1 for each GPU or MIG instance; its labels say what it is."

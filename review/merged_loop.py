@@ -117,7 +117,7 @@ def _fill(own: Any, asked: Any, answers: Any, terms: Any, budget: float) -> floa
         left -= chunk
         if chunk < rest:
             own["done"] = done + chunk
-            return max(cost_s, 1e-9)
+            return float(max(cost_s, 1e-9))
         own["filled"] += 1
         request = answers[request]["next_one"]
         done = 0.0

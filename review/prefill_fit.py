@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from review.period import Period
 from review.regression import bias_over, robust
 from review.steps import PrefillCurve
+from review.straddlers import rebuilt
 
 __all__ = ["PrefillFit", "fit_prefill"]
 
@@ -23,6 +24,7 @@ Places = NDArray[np.int64]
 
 _TOGETHER_S: Final = 5e-5
 _CLEAN_MIN: Final = 200
+_CLEAN_SHARE: Final = 0.5
 _LONG_MAX: Final = 3000
 _NOISE: Final = (np.arange(512) + 0.5) / 512
 _KNOTS: Final = (0.1, 0.2, 0.33, 0.5, 0.65, 0.8, 0.9, 0.97)
@@ -55,6 +57,9 @@ def fit_prefill(period: Period, budget_tokens: float | None = None) -> PrefillFi
     """The curve of all requests of the period, whose workers are of one kind."""
     steps = _steps(period, budget_tokens)
     budget = budget_tokens or float(np.quantile(steps.tokens, 0.999))
+    clean_share = float(steps.clean.mean())
+    if clean_share < _CLEAN_SHARE and (period.prefiller >= 0).any():
+        steps = _from_straddlers(period, budget)
     used = steps.length_s > 0
     if int((used & steps.clean).sum()) >= _CLEAN_MIN:
         used &= steps.clean
@@ -76,13 +81,26 @@ def fit_prefill(period: Period, budget_tokens: float | None = None) -> PrefillFi
         ),
         noise=tuple(noise.tolist()),
         requests=len(period),
-        clean_share=float(steps.clean.mean()),
+        clean_share=clean_share,
         bias=bias,
     )
     workers = np.unique(steps.worker[used])
     return PrefillFit(
         curve=curve,
         ratio={int(w): float(np.median(ratio[used & (steps.worker == w)])) for w in workers},
+    )
+
+
+def _from_straddlers(period: Period, budget: float) -> _Steps:
+    """A worker under load: steps rebuilt with the prompts that straddle them."""
+    worker, length_s, tokens, work = rebuilt(period, budget)
+    return _Steps(
+        worker=worker.astype(np.int64),
+        start_s=np.zeros(len(worker)),
+        length_s=length_s,
+        tokens=tokens,
+        work=work,
+        clean=np.ones(len(worker), bool),
     )
 
 

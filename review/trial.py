@@ -37,6 +37,7 @@ __all__ = ["Trial"]
 _STRESS_REQUESTS: Final = 250_000
 _FEWER_HITS: Final = 0.8
 _OVERLOADED_S: Final = 60.0
+_FULL: Final = 0.9
 _DAY_S: Final = 86_400.0
 
 Mask = NDArray[np.bool_]
@@ -302,9 +303,12 @@ class Trial:
         beyond = beyond or batch > factor * max(curve.batch_max for curve in curves)
         if beyond and split != self._split:
             found.append(Flag.CANARY)
+        limits = [self._model.engine(kind).kv_tokens for kind in split.kinds("decode")]
+        if any(limit is not None and kv > _FULL * limit for limit in limits):
+            found.append(Flag.FULL)
         if score.wait_p99_s is not None and score.wait_p99_s > _OVERLOADED_S:
             found.append(Flag.OVERLOADED)
-        if any(self._model.engine(kind).kv_tokens is None for kind in split.kinds("decode")):
+        if None in limits:
             found.append(Flag.UNBOUNDED)
         return tuple(found)
 

@@ -57,8 +57,9 @@ def sureness(
     draws: int = _DRAWS,
     seed: int = 0,
 ) -> Sureness:
-    """Both splits on the same days. `offset` is added to every goodput, `error` widens and is held
-    against meeting the target: a decision rests on the lower bound, not on the mean.
+    """Both splits on the same days. `offset` is added to every goodput.
+
+    `error` widens, and counts against meeting the target: a decision rests on the lower bound.
     """
     good, total = _counts(days)
     base, _ = _counts(current)

@@ -38,7 +38,7 @@ class Flag(StrEnum):
     LOW_CONFIDENCE = "low confidence: what a mixed step costs cannot be learnt from a split"
     OVERLOADED = "overloaded: the line never empties"
     UNBOUNDED = "KV capacity not told: a full pool is not replayed"
-    NO_EVIDENCE = "no evidence: such a worker never served"
+    FULL = "KV cache nearly full: preemption is not replayed, and makes it worse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +131,10 @@ def _mend(
     if fine:
         best = min(fine, key=lambda each: (_cost(each), -each.sureness.goodput))
         return _move(current, best, (goodput, _shown(best)))
-    doubtful = [each for each in others if each.sureness.meets >= rails.sure]
+    doubtful = [each for each in others if each.sureness.meets >= rails.sure and _bold(each)]
     if doubtful:
-        best = max(doubtful, key=lambda each: each.sureness.goodput)
-        return Verdict(
-            kind=VerdictKind.DO_NOTHING,
-            says=f"Keep {current.split} for now: {best.split} may help, try it on a canary",
-            reasons=(goodput, *(flag.value for flag in best.flags)),
-        )
+        best = min(doubtful, key=lambda each: (each.split.merged, each.decode_kv_tokens or 0))
+        return _move(current, best, (goodput, _shown(best), *best.flags), canary=True)
     best = max(others, key=lambda each: each.sureness.goodput, default=current)
     return Verdict(
         kind=VerdictKind.INFEASIBLE,
@@ -182,11 +178,14 @@ def _save(
     return _move(current, best, (kept, _shown(best)))
 
 
-def _move(current: Alternative, best: Alternative, reasons: tuple[str, ...]) -> Verdict:
+def _move(
+    current: Alternative, best: Alternative, reasons: tuple[str, ...], *, canary: bool = False
+) -> Verdict:
+    first = "Canary first: " if canary else ""
     return Verdict(
         kind=VerdictKind.MOVE,
-        says=f"{_in_words(current.split, best.split)} ({current.split} → {best.split})",
-        reasons=reasons,
+        says=f"{first}{_in_words(current.split, best.split)} ({current.split} → {best.split})",
+        reasons=tuple(str(reason) for reason in reasons),
         aim=best.split,
     )
 
@@ -211,9 +210,12 @@ def _shown(best: Alternative) -> str:
 
 
 def _trusted(each: Alternative) -> bool:
-    return not {Flag.CANARY, Flag.LOW_CONFIDENCE, Flag.OVERLOADED, Flag.NO_EVIDENCE} & set(
-        each.flags
-    )
+    return _bold(each) and not {Flag.CANARY, Flag.LOW_CONFIDENCE} & set(each.flags)
+
+
+def _bold(each: Alternative) -> bool:
+    """Worth a canary: what is not replayed (preemption, endless lines) does not decide it."""
+    return not {Flag.FULL, Flag.OVERLOADED} & set(each.flags)
 
 
 def _saves(current: Alternative, each: Alternative, rails: Rails) -> bool:

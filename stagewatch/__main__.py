@@ -9,10 +9,12 @@ from pathlib import Path
 from domain.errors import StagewatchError
 from stagewatch import (
     alerts_command,
+    diagnose_command,
     exporter_command,
     import_command,
     probe_command,
     query_command,
+    review_command,
     rules_command,
     slo_command,
 )
@@ -44,10 +46,12 @@ def parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_servers(commands)
     alerts_command.add_parser(commands)
+    diagnose_command.add_parser(commands)
     exporter_command.add_parser(commands)
     import_command.add_parser(commands)
     probe_command.add_parser(commands)
     query_command.add_parser(commands)
+    review_command.add_parser(commands)
     rules_command.add_parser(commands)
     slo_command.add_parser(commands)
     check = commands.add_parser("check-config", help="is this configuration right?")
@@ -73,6 +77,12 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--webhook", metavar="URL", help="where to send the alerts (loopback is fine)"
     )
     demo.add_argument("--seed", type=int, default=1, help="the same seed invents the same traffic")
+    demo.add_argument(
+        "--sidecar-port",
+        type=int,
+        metavar="PORT",
+        help="also show the sidecar's /metrics there, for a Prometheus",
+    )
     demo.add_argument("--exit-after", type=float, metavar="SECONDS", help="end by itself")
 
 
@@ -89,6 +99,9 @@ def _add_servers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
             "--data-dir", type=Path, help="where the data lie (default: the file's)"
         )
         server.add_argument("--port", type=int, help="pages and API (default 8400)")
+        server.add_argument(
+            "--path-prefix", metavar="PATH", help="where a reverse proxy serves them, as in /watch"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -115,10 +128,12 @@ def _run(chosen: argparse.Namespace) -> int:
     """Each command imports what it runs, and nothing else."""
     runs: dict[str, Callable[[argparse.Namespace], int]] = {
         "alerts": alerts_command.run,
+        "diagnose": diagnose_command.run,
         "exporter": exporter_command.run,
         "import": import_command.run,
         "probe": probe_command.run,
         "query": query_command.run,
+        "review": review_command.run,
         "rules": rules_command.run,
         "slo": slo_command.run,
     }

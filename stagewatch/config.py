@@ -8,7 +8,7 @@ import difflib
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -22,6 +22,9 @@ from exporters.delivery.settings import DeliverySettings
 from exporters.engine.settings import EngineSettings
 from exporters.gpu.settings import GpuSettings
 from exporters.probe.settings import ProbeSettings
+from review.settings import PriceSettings, ReviewSettings
+from stagewatch.remote_write.settings import RemoteWriteOutSettings
+from stagewatch.summary.settings import SummarySettings
 from stagewatch.yaml_file import Located, read
 
 __all__ = [
@@ -80,6 +83,12 @@ class DashboardSettings(BaseModel):
     refresh_s: float = Field(
         default=30.0, ge=1, description="How often an open page asks again (s)."
     )
+    path_prefix: str = Field(
+        default="/",
+        pattern=r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,63}){0,8}/?$",
+        description="The path under which a reverse proxy serves pages and API, such as `/watch`; "
+        "one of `auth.proxies` may say another by `X-Forwarded-Prefix`.",
+    )
 
 
 class ExporterSettings(BaseModel):
@@ -109,10 +118,18 @@ class Config(BaseSettings):
     objectives: tuple[str | dict[str, Any], ...] = Field(
         default=(), description="Phrases (`p99 ttft <= 1.5s over 30d`), mappings, or files of them."
     )
-    receivers: tuple[ReceiverSettings, ...] = Field(default=(), description="Who is told of alerts.")
+    receivers: tuple[ReceiverSettings, ...] = Field(
+        default=(), description="Who is told of alerts."
+    )
     retention: RetentionSettings = RetentionSettings()
     alerts: AlertsSettings = AlertsSettings()
     dashboard: DashboardSettings = DashboardSettings()
+    summary: SummarySettings = SummarySettings()
+    prices: tuple[PriceSettings, ...] = Field(
+        default=(), max_length=100, description="What workers cost, for the weekly review."
+    )
+    review: ReviewSettings = ReviewSettings()
+    remote_write_out: RemoteWriteOutSettings = RemoteWriteOutSettings()
 
     @model_validator(mode="after")
     def _one_place_each(self) -> Self:

@@ -10,6 +10,7 @@ from time import monotonic
 
 from sqlalchemy import Engine
 
+from alerts.borrowed_silences import BorrowedSilences
 from alerts.caretaker import Caretaker
 from alerts.definition import Promises, gather_all
 from alerts.delivery import Delivery
@@ -62,6 +63,17 @@ class Evaluation:
         said = () if term is None else (term.heartbeat.problem(), term.delivery.warning())
         return "; ".join(each for each in said if each) or None
 
+    @property
+    def leads(self) -> bool:
+        return self._leadership.leads
+
+    def heartbeat(self) -> str | None:
+        """None where none is set, "" where it gets through, else why not."""
+        term = self._term
+        if self._settings.heartbeat.url is None:
+            return None
+        return (term.heartbeat.problem() or "") if term is not None else ""
+
     def counts(self) -> Mapping[str, float]:
         """For our own metrics."""
         term = self._term
@@ -105,6 +117,7 @@ class _Term:
         self._watch = Watch(reader, state, settings=settings, wake=wake)
         self._caretaker = Caretaker(state, wake=wake)
         self._sync = PagerDutySync(state, settings.receivers)
+        self._silences = BorrowedSilences(state, settings.receivers)
         self.heartbeat = Heartbeat(
             settings.heartbeat,
             state,
@@ -117,6 +130,7 @@ class _Term:
             "watch": self._watch.run,
             "caretaker": self._caretaker.run,
             "pagerduty": self._sync.run,
+            "silences": self._silences.run,
             "heartbeat": self.heartbeat.run,
         }
         # why daemons: one that hangs in a cut connection must not keep the process from ending

@@ -9,13 +9,13 @@ OURS = frozenset(
 )
 EXTRA_OF = {
     "apprise": "apprise",
-    "apprise": "apprise",
     "boto3": "aws",
     "botocore": "aws",
     "clickhouse_connect": "clickhouse",
     "google": "exporter",
     "h11": "exporter",
     "httpx": "exporter",
+    "numba": "review",
     "opentelemetry": "exporter",
     "prometheus_client": "exporter",
     "psycopg": "postgres",

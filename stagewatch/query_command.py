@@ -19,7 +19,7 @@ from stagewatch.query_gpus import gpu_rows, print_gpus
 if TYPE_CHECKING:
     from collector.query import Reader
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_parser", "asked_of", "run"]
 
 _URL = "http://127.0.0.1:8400"
 _TIMEOUT_S = 60.0
@@ -166,18 +166,23 @@ def _gpus(reader: Reader, arguments: argparse.Namespace, now_s: float) -> Any:
 
 
 def _online(arguments: argparse.Namespace) -> Any:
-    from urllib.error import HTTPError, URLError  # noqa: PLC0415
-    from urllib.parse import urlencode  # noqa: PLC0415
-    from urllib.request import urlopen  # noqa: PLC0415
-
     names = ("metric", "q", "where", "by", "step", "limit", "slowest_by", "at")
     asked = {name: getattr(arguments, name, None) for name in names}
     asked |= {"from": getattr(arguments, "since", None), "to": getattr(arguments, "until", None)}
     parameters = {name: value for name, value in asked.items() if value not in (None, [])}
-    base = arguments.url.rstrip("/")
+    return asked_of(arguments.url, arguments.query, parameters)
+
+
+def asked_of(server_url: str, question: str, parameters: Mapping[str, Any]) -> Any:
+    """A running server's answer to one question of `/api/v1`."""
+    from urllib.error import HTTPError, URLError  # noqa: PLC0415
+    from urllib.parse import urlencode  # noqa: PLC0415
+    from urllib.request import urlopen  # noqa: PLC0415
+
+    base = server_url.rstrip("/")
     if not base.startswith(("http://", "https://")):
         raise InputError("is no HTTP address", where=base, remedy=f"Use --url {_URL}.")
-    url = f"{base}/api/v1/{arguments.query}?{urlencode(parameters, doseq=True)}"
+    url = f"{base}/api/v1/{question}?{urlencode(parameters, doseq=True)}"
     try:
         with urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - only HTTP, see above
             return json.load(answer)

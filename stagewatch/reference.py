@@ -6,12 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from alerts.diagnosis.catalogue import RULES
+from alerts.diagnosis.rule import Rule
 from domain.metric import METRICS
 from exporters.engine.engines import ENGINES
 from exporters.engine.table import Engine, Family, Row, Shape
 from stagewatch.config import MOVED, Config
 
-__all__ = ["commands", "engines", "metrics", "pages", "settings"]
+__all__ = ["commands", "engines", "metrics", "pages", "rules", "settings"]
 
 _SECRET = "SecretStr"  # noqa: S105 - the name of a type
 
@@ -23,6 +25,7 @@ def pages(openapi: Mapping[str, Any], parser: argparse.ArgumentParser) -> dict[s
         "metrics.md": metrics(),
         "commands.md": commands(parser),
         "engines.md": engines(),
+        "diagnosis.md": rules(),
         "api.md": _api(openapi),
     }
 
@@ -77,6 +80,35 @@ def engines() -> str:
         "gives only what is true for it: a prefill engine no TTFT, ITL, TPOT, E2E or decode. "
         "[How to watch each engine](../watch-any-engine.md)\n\n" + "\n".join(sections)
     )
+
+
+def rules() -> str:
+    """Every rule of the diagnosis: when it speaks, on what, and what it advises."""
+    rows = [
+        f"| {rule.id} | {rule.title} | {rule.condition} | {_signals(rule)} | {rule.against} "
+        f"| {rule.action} | {rule.when.value} | {rule.severity.value} | {rule.source} |"
+        for rule in RULES
+    ]
+    return _page(
+        "Diagnosis",
+        "`stagewatch diagnose` and `/api/v1/diagnosis` judge every rule; a rule that lacks a signal "
+        "is *not evaluated*, which is not the same as fine. Signals in brackets make it surer. "
+        "[Why is it slow?](../why-is-it-slow.md)",
+        "| rule | symptom | speaks when | signals | contradicted when | next step | counts "
+        "| severity | source |\n|---|---|---|---|---|---|---|---|---|",
+        rows,
+    )
+
+
+def _signals(rule: Rule) -> str:
+    needed = [*rule.needs, *rule.compares]
+    told = list(dict.fromkeys(signal.value for signal in needed if signal not in rule.either))
+    if rule.either:
+        told.append(" or ".join(signal.value for signal in rule.either))
+    if rule.at_least:
+        told.append(f"≥ {rule.at_least} requests")
+    optional = [f"({signal.value})" for signal in rule.helps]
+    return ", ".join([*told, *optional])
 
 
 def _engine(engine: Engine) -> str:

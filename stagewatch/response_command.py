@@ -20,6 +20,10 @@ _URL = "http://127.0.0.1:8400"
 _TIMEOUT_S = 10.0
 _UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 _FOR = "such as 30m, 2h or 3d"
+_REMEDIES = {
+    **dict.fromkeys((401, 403), "A token goes into STAGEWATCH_TOKEN."),
+    **dict.fromkeys((404, 405), "`stagewatch alerts list` and `silences` say what there is."),
+}
 
 
 def add_actions(actions: Any) -> None:
@@ -207,9 +211,7 @@ def _ask(
         raise InputError(
             _detail(said),
             where=f"{method} /api/v1/{path}",
-            remedy="A token goes into STAGEWATCH_TOKEN."
-            if answer.status_code in (401, 403)
-            else "`stagewatch alerts --help` says how.",
+            remedy=_REMEDIES.get(answer.status_code, "`stagewatch alerts --help` says how."),
         )
     found: dict[str, Any] = said
     return found

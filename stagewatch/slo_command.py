@@ -67,14 +67,22 @@ def _test(arguments: argparse.Namespace) -> int:
     from alerts.replay import check  # noqa: PLC0415
     from alerts.scenario import load_scenario  # noqa: PLC0415
 
-    failed = total = 0
+    failed = total = unread = 0
     for path in arguments.files:
-        for each in check(load_scenario(path)):
+        try:
+            scenario = load_scenario(path)
+        except ConfigError as error:
+            print(error, file=sys.stderr)  # noqa: T201 - a command speaks
+            unread += 1
+            continue
+        for each in check(scenario):
             print(f"{path}: {each.line}")  # noqa: T201
             failed += not each.kept
             total += 1
     print(f"{total - failed} of {total} expectations hold")  # noqa: T201
-    return 1 if failed else 0
+    if unread:
+        print(f"{unread} of {len(arguments.files)} files cannot be read")  # noqa: T201
+    return 1 if failed or unread else 0
 
 
 def _status(arguments: argparse.Namespace) -> int:

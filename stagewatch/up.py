@@ -19,7 +19,10 @@ from fastapi import APIRouter, FastAPI
 
 from alerts import api as alerts_api
 from alerts.access import Access, Gate
+from alerts.change_api import change_router
+from alerts.definition import gather
 from alerts.delivery_api import router as delivery_router
+from alerts.diagnosis.api import diagnosis_router
 from alerts.ledger import Ledger
 from alerts.reset_api import reset_router
 from alerts.response_api import response_router
@@ -36,19 +39,27 @@ from collector.query import Reader
 from collector.reader import StoreReader
 from collector.remote_write import remote_write_router
 from collector.store import open_store
+from collector.times import instant_at
 from collector.writer import Writer
 from dashboard.app import attach
+from dashboard.mount import Mount, clean_prefix
+from domain.errors import ConfigError
 from exporters.cloudwatch.run import run as run_cloudwatch
 from exporters.engine.run import run as run_exporter
 from exporters.gpu.run import run as run_gpu_exporter
 from exporters.probe.run import run as run_probe
+from review.shelf import Shelf
 from stagewatch.companion import Companion
 from stagewatch.config import Config, Delivering, load
 from stagewatch.evaluation import Evaluation
 from stagewatch.prometheus.keeping import Keeper
 from stagewatch.prometheus.receiver import Receiver
 from stagewatch.release import VERSION
+from stagewatch.review_api import review_router
 from stagewatch.sockets import listen
+from stagewatch.summary.page import SummaryPage
+from stagewatch.summing_up import summing_up
+from stagewatch.vitals import ProcessWitness
 
 __all__ = ["PARTS", "Running", "configured", "run", "serve"]
 
@@ -68,6 +79,8 @@ class Running:
 def run(arguments: argparse.Namespace) -> int:
     """`stagewatch up | collector | alerts | dashboard`."""
     config = configured(load(arguments.config), arguments.data_dir, arguments.port)
+    if (prefix := vars(arguments).get("path_prefix")) is not None:
+        config = _under(config, prefix)
     serve(config, PARTS if arguments.command == "up" else (arguments.command,), ready=_announce)
     return 0
 
@@ -81,6 +94,16 @@ def configured(config: Config, data_dir: Path | None, port: int | None) -> Confi
         dashboard = config.dashboard.model_copy(update={"port": port})
         config = config.model_copy(update={"dashboard": dashboard})
     return config
+
+
+def _under(config: Config, prefix: str) -> Config:
+    """The same under another path; what is no prefix is refused as in the file."""
+    if clean_prefix(prefix) is None:
+        raise ConfigError(
+            f"{prefix!r} is no path prefix", where="--path-prefix", remedy="Use one such as /watch."
+        )
+    dashboard = config.dashboard.model_copy(update={"path_prefix": prefix})
+    return config.model_copy(update={"dashboard": dashboard})
 
 
 def serve(
@@ -131,6 +154,7 @@ class _Process:
         self._problems: list[Callable[[], str | None]] = []
         self._warnings: list[Callable[[], str | None]] = []
         self._state = open_state(config.alerting.state_location(config.store.data_dir))
+        self._evaluation: Evaluation | None = None
         self._reader: Reader | None = None
         self._prometheus: APIRouter | None = None
 
@@ -187,6 +211,7 @@ class _Process:
         """The objectives, and the receivers of what comes of them, while this process leads."""
         evaluation = Evaluation(self._config.alerting, self._state, self._config.store.data_dir)
         self._stack.enter_context(evaluation.open())
+        self._evaluation = evaluation
         self._own.watch(evaluation.counts)
         self._problems.append(evaluation.problem)
         self._warnings.append(evaluation.warning)
@@ -202,17 +227,48 @@ class _Process:
         app.include_router(delivery_router(self._state))
         app.include_router(response_router(self._state, ledger))
         app.include_router(reset_router(self._state))
-        app.include_router(health_router(self._own, self._problem, self._warning))
+        promised = gather(config.alerting.objectives)
+        app.include_router(diagnosis_router(reader, promised, instant=instant_at))
+        app.include_router(change_router(self._state, reader, ledger))
+        shelf = Shelf(config.store.data_dir / "reviews")
+        app.include_router(review_router(shelf))
+        page = self._sum_up(reader, ledger) if pages else None
+        app.include_router(health_router(self._own, self._problem, self._warning, page))
         if self._writer is not None:
             self._add_intake(app, self._writer)
+        access = app.state.access = Access(config.auth)
+        prefix = config.dashboard.path_prefix
+        app.add_middleware(Gate, access)
         if pages:
-            attach(app, reader, ledger, refresh_s=config.dashboard.refresh_s)
+            witness = ProcessWitness(
+                config,
+                self._own,
+                self._state,
+                self._evaluation,
+                collects=self._writer is not None,
+                told=(self._problem, self._warning),
+            )
+            attach(
+                app,
+                reader,
+                ledger,
+                prefix=prefix,
+                refresh_s=config.dashboard.refresh_s,
+                access=access,
+                witness=witness,
+                shelf=shelf,
+            )
         else:
             app.include_router(collector_api.unknown_router())
-        app.state.access = Access(config.auth)
-        app.add_middleware(Gate, app.state.access)
+            app.add_middleware(Mount, prefix=prefix, access=access)
         self._pages = self._listen(config.dashboard.host, config.dashboard.port, "dashboard.port")
         self.web.append((app, self._pages))
+
+    def _sum_up(self, reader: Reader, ledger: Ledger) -> SummaryPage | None:
+        """Our answers for a Prometheus: by the one process that has the pages."""
+        summing = self._stack.enter_context(summing_up(self._config, reader, ledger, self._own))
+        self._warnings.append(summing.problem)
+        return summing.page
 
     def running(self) -> Running:
         if self._pages is None:

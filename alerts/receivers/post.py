@@ -39,9 +39,14 @@ class Door:
     """The way out to HTTP receivers. Not shared between threads."""
 
     def __init__(
-        self, *, timeout_s: float, allow_private: bool, resolver: Resolver | None = None
+        self,
+        *,
+        timeout_s: float,
+        allow_private: bool,
+        resolver: Resolver | None = None,
+        most_bytes: int = _MAX_ANSWER_BYTES,
     ) -> None:
-        self._timeout_s = timeout_s
+        self._timeout_s, self._most_bytes = timeout_s, most_bytes
         self._allow_private = allow_private
         self._resolve = resolver or resolve
         self._client = httpx.Client(timeout=timeout_s, follow_redirects=False, trust_env=False)
@@ -75,7 +80,8 @@ class Door:
                 method, url, content=content.encode(), headers=sent, extensions=extensions
             ) as response:
                 until_s = time.monotonic() + self._timeout_s
-                return Answer(attempt=_judged(response, now_s), text=_beginning(response, until_s))
+                text = _beginning(response, until_s, self._most_bytes)
+                return Answer(attempt=_judged(response, now_s), text=text)
         except httpx.HTTPError as error:
             detail = f"no answer: {type(error).__name__}"
             return Answer(attempt=Attempt(fate=Fate.RETRY, detail=detail))
@@ -118,17 +124,17 @@ def _judged(response: httpx.Response, now_s: float) -> Attempt:
     return replace(answered, fate=Fate.REFUSED, detail=f"HTTP {status}{hint}")
 
 
-def _beginning(response: httpx.Response, until_s: float) -> str:
+def _beginning(response: httpx.Response, until_s: float, most_bytes: int) -> str:
     """The first bytes as they came. An answer that is long, slow or cut has answered all the same."""
     kept = b""
     try:
         for chunk in response.iter_raw():
             kept += chunk
-            if len(kept) > _MAX_ANSWER_BYTES or time.monotonic() > until_s:
+            if len(kept) > most_bytes or time.monotonic() > until_s:
                 break
     except httpx.HTTPError:
         return ""
-    return kept[:_MAX_ANSWER_BYTES].decode("utf-8", "replace")
+    return kept[:most_bytes].decode("utf-8", "replace")
 
 
 def _is_public(address: str) -> bool:

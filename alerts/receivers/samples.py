@@ -67,7 +67,7 @@ def sample(kind: str = "firing", *, link: str = "http://127.0.0.1:8400") -> dict
         "resolved_at": None,
         "links": {
             "alert": f"{link}/alerts/{alert}",
-            "objective": f"{link}/api/v1/slos/chat-ttft",
+            "objective": f"{link}/objectives/chat-ttft",
             "runbook": "https://wiki.example/runbooks/chat-ttft",
         },
     }

@@ -290,6 +290,13 @@ class AlertmanagerSettings(CommonSettings):
         le=604_800,
         description="Without being posted again it ends there after so long (s).",
     )
+    silences_every_s: float | None = Field(
+        default=None,
+        ge=5,
+        le=3600,
+        description="Silences given there are asked for so often and honoured here, for all "
+        "receivers (s); null: they are left there.",
+    )
 
     @field_validator("url")
     @classmethod

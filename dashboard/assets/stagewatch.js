@@ -3,7 +3,7 @@
 
 (() => {
   const PATIENCE_MS = 20000;
-  const state = { path: null, asked: null, search: null };
+  const state = { path: null, asked: null, search: null, acted: 0 };
   const setProps = (id, props) => window.dash_clientside.set_props(id, props);
 
   // ---- theme: the system's, unless the reader chose one
@@ -34,6 +34,7 @@
     zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "",
     offset: -new Date().getTimezoneOffset(),
     host: location.hostname,
+    acted: Date.now() - state.acted < 60000,
     id: `${Date.now()}-${Math.random().toString(36).slice(2)}`,
   });
   const standsStill = (search) => {
@@ -92,6 +93,19 @@
       query.set("to", least.toISOString().slice(0, 19) + "Z");
       return "?" + query.toString().replaceAll("%3A", ":");
     },
+    /* `label=value` written into the filter is one more in the address, and leaves the field. */
+    filter(text) {
+      const keep = window.dash_clientside.no_update;
+      const [name, value] = window.stagewatchFrame.term(text);
+      if (!name) return [keep, keep];
+      const query = new URLSearchParams(location.search);
+      const others = query.getAll("where").filter((each) => !each.startsWith(`${name}=`));
+      query.delete("where");
+      for (const each of others) query.append("where", each);
+      if (value) query.append("where", `${name}=${value}`);
+      const written = query.toString().replaceAll("%3A", ":");
+      return [written ? "?" + written : "", ""];
+    },
     find(text) {
       const query = new URLSearchParams(location.search);
       if ((query.get("find") || "") === (text || "")) return window.dash_clientside.no_update;
@@ -108,10 +122,11 @@
     theme: turn,
     keys: () => dialog().showModal(),
     close: () => dialog().close(),
+    ...window.stagewatchFrame.acts,
   };
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-act]");
-    if (button) return acts[button.dataset.act]();
+    if (button) return acts[button.dataset.act](button);
     const anchor = event.target.closest("a[data-nav]");
     const plain = !event.defaultPrevented && event.button === 0
       && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
@@ -127,10 +142,15 @@
     if (found) found.click();
     return Boolean(found);
   };
+  const places = { f: "fleet", a: "alerts", s: "silences", r: "requests", g: "gpus", e: "endpoints",
+    p: "probes", b: "balance", u: "status" };
   const keys = {
     "?": () => { acts.keys(); return true; },
     "/": () => { const box = document.getElementById("find"); if (box) box.focus(); return Boolean(box); },
     t: () => { turn(); return true; },
+    w: () => press('[data-act="when"]'),
+    c: () => press("#compare"),
+    y: () => press('[data-act="share"]'),
     l: () => press("#live"),
     "[": () => press("#earlier"),
     "]": () => press("#later"),
@@ -138,15 +158,18 @@
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select, [contenteditable]");
     if (typing && event.key === "Escape") typing.blur();
-    if (typing || event.metaKey || event.ctrlKey || event.altKey || dialog().open) return;
+    if (typing || event.metaKey || event.ctrlKey || event.altKey) return;
+    if (document.querySelector("dialog[open]")) return;
     let done = false;
-    if (before === "g" && event.key === "f") done = press("#fleet-link");
-    else if (before === "g" && event.key === "g") done = press("#gpus-link");
-    else if (before === "g" && event.key === "e") done = press("#endpoints-link");
+    if (before === "g" && places[event.key]) done = press(`#${places[event.key]}-link`);
     else if (/^[1-5]$/.test(event.key)) done = press(`.time .spans a:nth-child(${event.key})`);
     else if (keys[event.key]) done = keys[event.key]();
     before = event.key;
     if (done) event.preventDefault();
+  });
+  document.addEventListener("stagewatch-acted", () => {
+    state.acted = Date.now();
+    setProps("wake", { data: state.acted });
   });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) setProps("wake", { data: Date.now() });
@@ -157,6 +180,7 @@
   const settle = () => {
     const title = document.getElementById('{"region":"title"}');
     if (title && title.textContent) document.title = title.textContent;
+    window.stagewatchFrame.introduce();
     const main = document.getElementById("main");
     if (main && main !== heading) {
       if (heading) main.focus({ preventScroll: true });

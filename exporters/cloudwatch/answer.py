@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from domain.endpoint_soundness import is_measurement, is_number, problem_in
 from exporters.cloudwatch.asked import Asked
 from exporters.cloudwatch.query import query_id
 
 __all__ = ["Result", "SeriesAnswer", "merge", "of_series"]
 
 COMPLETE = "Complete"
+MISSING = "Missing"
 _STATES = frozenset((COMPLETE, "PartialData", "InternalError", "Forbidden"))
-_LARGEST = 1e18
 
 
 @dataclass(slots=True)
 class Result:
     """What all pages gave for one Id. `status` is that of its last page; `Missing` before any."""
 
-    values: dict[int, float] = field(default_factory=dict)
-    status: str = "Missing"
+    values: dict[int, object] = field(default_factory=dict)
+    status: str = MISSING
+    timeless: int = 0
+    """Values whose time stamp is none."""
     messages: list[str] = field(default_factory=list)
 
 
@@ -44,27 +46,42 @@ def merge(pages: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Result], list[s
     said: list[str] = []
     for page in pages:
         said.extend(_messages(page))
-        for told in page.get("MetricDataResults", ()):
-            into = results.setdefault(str(told.get("Id", "")), Result())
-            stamps, values = told.get("Timestamps", ()), told.get("Values", ())
-            into.values.update(
-                (_second(at), value) for at, value in zip(stamps, values, strict=False)
-            )
-            status = told.get("StatusCode", COMPLETE)
-            into.status = status if status in _STATES else "InternalError"
-            into.messages.extend(_messages(told))
+        for told in _list(page.get("MetricDataResults")):
+            if isinstance(told, Mapping):
+                _take(told, results.setdefault(str(told.get("Id", "")), Result()))
     return results, said
+
+
+def _take(told: Mapping[str, Any], into: Result) -> None:
+    """One result of one page. One that contradicts itself is not complete, whatever it says."""
+    stamps, values = _list(told.get("Timestamps")), _list(told.get("Values"))
+    for at, value in zip(stamps, values, strict=False):
+        second = _second(at)
+        if second is None:
+            into.timeless += 1
+        else:
+            into.values[second] = value
+    status = told.get("StatusCode", MISSING)
+    believed = status in (*_STATES, MISSING) and len(stamps) == len(values)
+    into.status = status if believed else "InternalError"
+    into.messages.extend(_messages(told))
+
+
+def _list(told: object) -> list[Any]:
+    return told if isinstance(told, list) else []
 
 
 def _messages(told: Mapping[str, Any]) -> list[str]:
     return [
         f"{each.get('Code', '')}: {each.get('Value', '')}"[:300]
-        for each in told.get("Messages") or ()
+        for each in _list(told.get("Messages"))
+        if isinstance(each, Mapping)
     ]
 
 
-def _second(at: datetime | float) -> int:
-    return int(at.timestamp() if isinstance(at, datetime) else at)
+def _second(at: object) -> int | None:
+    instant = at.timestamp() if isinstance(at, datetime) else at
+    return int(instant) if is_measurement(instant) else None
 
 
 def of_series(results: Mapping[str, Result], at: int, asked: Asked) -> SeriesAnswer:
@@ -75,23 +92,18 @@ def of_series(results: Mapping[str, Result], at: int, asked: Asked) -> SeriesAns
         results.get(query_id(at, number), Result()) for number in range(len(asked.statistics))
     ]
     for (_, ours), result in zip(asked.statistics, found, strict=True):
+        refused += Counter(no_instant=result.timeless)
         for second, value in result.values.items():
-            if reason := _unsound(second, value, asked):
-                refused[reason] += 1
+            if not is_number(value):
+                refused["not_a_number"] += 1
+            elif second % asked.key.period_s:
+                refused["unaligned"] += 1
+            elif problem_in({ours: value}, asked.metric):
+                refused["impossible"] += 1
             else:
                 values.setdefault(second, {})[ours] = value * _factor(ours, asked)
     worst = next((each.status for each in found if each.status != COMPLETE), COMPLETE)
     return SeriesAnswer(values=values, complete=worst == COMPLETE, status=worst, refused=refused)
-
-
-def _unsound(second: int, value: object, asked: Asked) -> str:
-    if second % asked.key.period_s:
-        return "unaligned"
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        return "not_a_number"
-    if not abs(value) <= _LARGEST:
-        return "impossible"
-    return ""
 
 
 def _factor(statistic: str, asked: Asked) -> float:

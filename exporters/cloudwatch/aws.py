@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,6 +41,7 @@ _CREDENTIALS = frozenset(
 _FORBIDDEN = frozenset(("AccessDenied", "AccessDeniedException", "UnauthorizedOperation"))
 _CONNECT_S, _READ_S = 5, 30
 _SESSION_NAME = "stagewatch"
+_LONGEST_SAID = 300
 
 
 def session_of(scope: ScopeSettings) -> Any:
@@ -102,6 +103,16 @@ def check_version(installed: str) -> None:
         )
 
 
+@contextmanager
+def _understood() -> Iterator[None]:
+    """An answer of another shape than AWS's is a failed call, and nothing worse."""
+    try:
+        yield
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        said = f"an answer of another shape: {error!r}"[:_LONGEST_SAID]
+        raise CallError("garbage", said) from error
+
+
 class AwsSource:
     """One account and region."""
 
@@ -112,6 +123,7 @@ class AwsSource:
         self._clients: dict[str, Any] = {}
         self._instances: dict[str, dict[str, str]] = {}  # by name of the configuration
 
+    @_understood()
     def metric_data(
         self, queries: Sequence[Mapping[str, Any]], since_s: int, until_s: int, token: str | None
     ) -> Mapping[str, Any]:
@@ -129,6 +141,7 @@ class AwsSource:
         _part(told, "MetricDataResults")
         return told
 
+    @_understood()
     def metrics(self, namespace: str, token: str | None) -> tuple[list[Listed], str | None]:
         more: dict[str, Any] = {} if token is None else {"NextToken": token}
         if self._scope.linked:
@@ -150,6 +163,7 @@ class AwsSource:
         ]
         return listed, told.get("NextToken")
 
+    @_understood()
     def endpoints(self, token: str | None) -> tuple[list[dict[str, str]], str | None]:
         more = {} if token is None else {"NextToken": token}
         told = self._call(
@@ -168,6 +182,7 @@ class AwsSource:
             for each in _part(told, "ProductionVariants")
         ]
 
+    @_understood()
     def components(self, token: str | None) -> tuple[list[dict[str, str]], str | None]:
         more = {} if token is None else {"NextToken": token}
         told = self._call("sagemaker", lambda client: client.list_inference_components(**more))
@@ -176,6 +191,7 @@ class AwsSource:
             for each in _part(told, "InferenceComponents")
         ], told.get("NextToken")
 
+    @_understood()
     def instance_types(self, endpoint: str) -> dict[str, str]:
         told = self._call(
             "sagemaker", lambda client: client.describe_endpoint(EndpointName=endpoint)
@@ -201,6 +217,7 @@ class AwsSource:
 
     def _call(self, service: str, send: Callable[[Any], Mapping[str, Any]]) -> Mapping[str, Any]:
         from botocore import exceptions as boto  # noqa: PLC0415 - heavy, untyped
+        from botocore.parsers import ResponseParserError  # type: ignore[import-untyped] # noqa: PLC0415 - heavy, untyped
 
         try:
             return send(self._client(service))
@@ -213,6 +230,9 @@ class AwsSource:
             boto.ResponseStreamingError,
         ) as error:
             raise CallError("unreachable", str(error), retryable=True) from error
+        except ResponseParserError as error:
+            said = f"an answer that is none: {error}"[:_LONGEST_SAID]
+            raise CallError("garbage", said, retryable=True) from error
         except boto.BotoCoreError as error:  # no credentials, a role that cannot be assumed, …
             way_out = "Give the process a role, a profile or a web identity that may read."
             raise CallError("credentials", f"{error}. {way_out}") from error

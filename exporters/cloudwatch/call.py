@@ -19,6 +19,7 @@ _ATTEMPTS = 8
 _FIRST_S, _LONGEST_S = 0.25, 5.0
 _BREAKS_AFTER = 3
 _BREAK_S, _LONGEST_BREAK_S = 60.0, 600.0
+_MOST_DOUBLINGS = 10
 Sleep = Callable[[float], object]
 
 
@@ -93,5 +94,6 @@ class Caller:
         """Each API by itself: who may not list metrics may still read them."""
         self._failed[api] += 1
         if self._failed[api] >= _BREAKS_AFTER:
-            rest_s = min(_BREAK_S * 2 ** (self._failed[api] - _BREAKS_AFTER), _LONGEST_BREAK_S)
+            doublings = min(self._failed[api] - _BREAKS_AFTER, _MOST_DOUBLINGS)
+            rest_s = min(_BREAK_S * 2**doublings, _LONGEST_BREAK_S)
             self._open_until_s[api] = self.clock() + rest_s

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from domain.endpoint_catalogue import metric_of, of_kind
+from domain.labels import MAX_LABEL_LENGTH
 from exporters.cloudwatch.asked import Asked, asked_of
 from exporters.cloudwatch.settings import EndpointSettings, ScopeSettings
 from exporters.cloudwatch.source import Listed
@@ -14,6 +15,7 @@ from exporters.cloudwatch.source import Listed
 __all__ = ["Discovered", "namespaces", "wanted"]
 
 _MOST_ENDPOINTS = 500
+_SHOWN = 60
 Dimensions = tuple[tuple[str, str], ...]
 
 
@@ -26,6 +28,8 @@ class Discovered:
     )
     endpoints: dict[tuple[str, Dimensions], None] = field(default_factory=dict)
     levels: Counter[str] = field(default_factory=Counter)
+    unusable: dict[str, str] = field(default_factory=dict)
+    """By how its name begins, why an endpoint is left alone."""
 
     def listed(self, series: Iterable[Listed], account: str) -> None:
         """ListMetrics: what is published. The same traffic under more dimensions is a drill-down."""
@@ -35,7 +39,7 @@ class Discovered:
                 continue
             metric, level = known
             self.levels[level] += 1
-            if level == "endpoint":
+            if level == "endpoint" and self._is_usable(each.dimensions):
                 self.present[each.dimensions].add((each.namespace, each.name))
                 self.endpoints.setdefault((metric.family.kind, each.dimensions))
 
@@ -44,9 +48,21 @@ class Discovered:
 
         And one that is gone stays in ListMetrics for two weeks: the service's list decides.
         """
-        there = {(kind, tuple(sorted(each.items()))): None for each in every}
+        names = (tuple(sorted(each.items())) for each in every)
+        there = {(kind, name): None for name in names if self._is_usable(name)}
         rest = {each: None for each in self.endpoints if each[0] != kind}
         self.endpoints = rest | there
+
+    def _is_usable(self, dimensions: Dimensions) -> bool:
+        """A name that cannot be a label costs its own endpoint, and no other."""
+        for name, value in dimensions:
+            if not 0 < len(value) <= MAX_LABEL_LENGTH:
+                self.unusable[value[:_SHOWN]] = (
+                    f"an endpoint is left alone: its {name} has {len(value)} characters, "
+                    f"{MAX_LABEL_LENGTH} is the most: {value[:_SHOWN]!r}"
+                )
+                return False
+        return True
 
     def with_(self, fresh: Discovered) -> Discovered:
         """Where a list could not be read, what it said before still holds."""

@@ -6,7 +6,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from domain.endpoint import EndpointPoint
 from domain.endpoint_metric import Meaning
@@ -29,7 +30,9 @@ from exporters.cloudwatch.window import ReadWindow, read_window
 __all__ = ["Poll", "Poller"]
 
 _LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
 _MOST_PAGES = 1000
+_MOST_DATA_PAGES = 100  # of 500 queries at most; each holds 100 000 points
 
 
 @dataclass(slots=True)
@@ -72,9 +75,12 @@ class Poller:
         self._said: frozenset[str] = frozenset()
         self.asked: Sequence[Asked] = wanted(scope, settings.thresholds_s, self._found)
 
-    def poll(self, now_s: float) -> Poll:
-        """Ask for what is due. What fails is covered by the window of the next round."""
-        done = Poll()
+    def poll(self, now_s: float, into: Poll | None = None) -> Poll:
+        """Ask for what is due. What fails is covered by the window of the next round.
+
+        `into` has what was had also where a fault of ours ends the round: it is told only once.
+        """
+        done = Poll() if into is None else into
         if self._discovered_at_s is None:
             self._discover(now_s, done)
         due = self._schedule.due(self.asked, now_s, self._idle(now_s))
@@ -121,21 +127,29 @@ class Poller:
             done.points += self.ledger.observe(asked, window, answer, now_s)
 
     def _pages(self, batch: Batch, window: ReadWindow) -> Iterator[Mapping[str, Any]]:
-        token: str | None = None
         wire = queries(batch)
-        for _ in range(_MOST_PAGES):
-            asked_for = token
-            page = self.caller.call(
-                "GetMetricData",
-                lambda token=asked_for: self._source.metric_data(  # type: ignore[misc]
-                    wire, window.since_s, window.until_s, token
-                ),
-            )
-            yield page
-            token = page.get("NextToken")
+
+        def page(token: str | None) -> tuple[Mapping[str, Any], str | None]:
+            told = self._source.metric_data(wire, window.since_s, window.until_s, token)
+            return told, told.get("NextToken")
+
+        return self._paged("GetMetricData", page, _MOST_DATA_PAGES)
+
+    def _paged(
+        self, api: str, page: Callable[[str | None], tuple[_T, str | None]], most: int
+    ) -> Iterator[_T]:
+        """Page after page; one that only leads back to itself ends it."""
+        token: str | None = None
+        seen: set[str] = set()
+        for _ in range(most):
+            told, token = self.caller.call(api, partial(page, token))
+            yield told
             if not token:
                 return
-        raise CallError("endless", f"more than {_MOST_PAGES} pages")
+            if token in seen:
+                raise CallError("endless", "its pages go round in a circle")
+            seen.add(token)
+        raise CallError("endless", f"more than {most} pages")
 
     def _window(self, batch: Batch, now_s: float) -> ReadWindow:
         """The widest that a series of the batch needs: points cost nothing, calls do."""
@@ -184,10 +198,11 @@ class Poller:
                 self._list(done, api, page, lambda every, kind=kind: found.named(kind, every))  # type: ignore[misc]
         self._found = self._found.with_(found) if done.failures else found
         self.asked = wanted(self.scope, self._settings.thresholds_s, self._found)
+        notes = list(found.unusable.values())
         types_of = None if self.scope.linked else self._instance_types
-        points, notes = counted(self.asked, types_of, now_s)
+        points, missing = counted(self.asked, types_of, now_s)
         done.points += points
-        for note in notes:
+        for note in (*notes, *missing):
             if note not in self._noted:
                 self._noted.add(note)
                 self._say(done, note)
@@ -202,19 +217,11 @@ class Poller:
         self, done: Poll, api: str, page: Any, take: Callable[[list[Any]], None], *more: str
     ) -> None:
         try:
-            take(list(self._every(api, page, *more)))
+            pages = self._paged(api, partial(page, *more), _MOST_PAGES)
+            take([each for every in pages for each in every])
         except CallError as failure:
             self.counts["failed_lists"] += 1
             self._say(done, f"{api}: {failure.problem}", failed=True)
-
-    def _every(self, api: str, page: Any, *more: str) -> Iterator[Any]:
-        token: str | None = None
-        for _ in range(_MOST_PAGES):
-            asked_for = token
-            each, token = self.caller.call(api, lambda token=asked_for: page(*more, token))  # type: ignore[misc]
-            yield from each
-            if token is None:
-                return
 
     def _say(self, done: Poll, text: str, *, failed: bool = False) -> None:
         told = done.failures if failed else done.notes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ from urllib.parse import urlencode
 import httpx
 
 from domain.endpoint import EndpointKey, EndpointPoint
+from domain.endpoint_soundness import is_measurement
 from exporters.cloudwatch.asked import PERIOD_S
 from exporters.cloudwatch.call import Caller
 from exporters.cloudwatch.failure import CallError, ThrottledError
@@ -26,6 +26,7 @@ MOST_SERIES = 500
 """CloudWatch cuts an answer off there, and says so nowhere."""
 _TIMEOUT_S = 25.0
 _LARGEST_BYTES = 32 * 1024 * 1024
+_PART_BYTES = 64 * 1024
 _MOST_LABELS = 30
 
 
@@ -60,10 +61,12 @@ class PrometheusSource:
         }
         body = urlencode(form).encode()
         try:
-            answer = self._client.post(self._url, content=body, headers=self._signed(body))
+            with self._client.stream(
+                "POST", self._url, content=body, headers=self._signed(body)
+            ) as answer:
+                return _checked(answer.status_code, _content(answer))
         except httpx.HTTPError as error:
             raise CallError("unreachable", f"{self._url}: {error}", retryable=True) from error
-        return _checked(answer)
 
     def _signed(self, body: bytes) -> dict[str, str]:
         from botocore.auth import SigV4Auth  # type: ignore[import-untyped] # noqa: PLC0415 - heavy, untyped
@@ -79,17 +82,24 @@ class PrometheusSource:
         return {name: str(value) for name, value in request.headers.items()}
 
 
-def _checked(answer: httpx.Response) -> Mapping[str, Any]:
-    said = answer.text[:300] if len(answer.content) < _LARGEST_BYTES else ""
-    if answer.status_code in (422, 429):
-        raise ThrottledError(f"HTTP {answer.status_code}: {said}")
-    if answer.status_code != 200:
-        retryable = answer.status_code >= 500
-        raise CallError("refused", f"HTTP {answer.status_code}: {said}", retryable=retryable)
-    if len(answer.content) >= _LARGEST_BYTES:
-        raise CallError("too_large", f"an answer of {len(answer.content)} bytes")
+def _content(answer: httpx.Response) -> bytes:
+    """What it says, unpacked; no more than can be meant, whatever its length was before."""
+    content = bytearray()
+    for part in answer.iter_bytes(_PART_BYTES):
+        content += part
+        if len(content) > _LARGEST_BYTES:
+            raise CallError("too_large", f"an answer of more than {_LARGEST_BYTES} bytes")
+    return bytes(content)
+
+
+def _checked(status: int, content: bytes) -> Mapping[str, Any]:
+    said = content[:300].decode(errors="replace")
+    if status in (422, 429):
+        raise ThrottledError(f"HTTP {status}: {said}")
+    if status != 200:
+        raise CallError("refused", f"HTTP {status}: {said}", retryable=status >= 500)
     try:
-        told = json.loads(answer.content)
+        told = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise CallError("garbage", f"the answer is no JSON: {said}") from error
     if not isinstance(told, Mapping) or told.get("status") != "success":
@@ -107,7 +117,8 @@ def points_of(
 ) -> PrometheusAnswer:
     """The samples of a matrix, each as the last value of the minute before it."""
     data = told.get("data")
-    every = data.get("result", []) if isinstance(data, Mapping) else []
+    every = data.get("result") if isinstance(data, Mapping) else None
+    every = every if isinstance(every, list) else []
     points: list[EndpointPoint] = []
     bad = 0
     for series in every:
@@ -144,8 +155,8 @@ def _series(
     found = []
     for at, text in series["values"]:
         value = float(text)
-        if math.isfinite(value):
-            start = int(at) // PERIOD_S * PERIOD_S - PERIOD_S
+        start = int(at) // PERIOD_S * PERIOD_S - PERIOD_S
+        if is_measurement(value) and 0 <= start <= now_s:
             settled = start + PERIOD_S + lag_s <= now_s
             found.append(
                 EndpointPoint(

@@ -18,6 +18,7 @@ from exporters.cloudwatch.otlp import exports
 from exporters.cloudwatch.own_page import OwnPage
 from exporters.cloudwatch.poller import Poll, Poller
 from exporters.cloudwatch.promql import PrometheusPoller, PrometheusSource
+from exporters.cloudwatch.self_report import owner_of, self_report
 from exporters.cloudwatch.settings import CloudWatchSettings, ScopeSettings
 from exporters.cloudwatch.spending import Spending
 from exporters.delivery.delivery import open_delivery
@@ -41,8 +42,9 @@ class _Watch:
 
     def poll(self, now_s: float) -> Poll:
         """One round; a fault of ours is said, and the next round is tried."""
+        done = Poll()
         try:
-            done = self.poller.poll(now_s)
+            self.poller.poll(now_s, done)
             if self.promql is not None:
                 points, notes, failures = self.promql.poll(now_s)
                 done.points += points
@@ -50,7 +52,7 @@ class _Watch:
                 done.failures += failures
         except Exception as error:  # noqa: BLE001 - one account must not end the others
             _LOG.exception("a fault of ours while reading %s", self.scope.account)
-            return Poll(failures=[f"a fault of ours: {error!r}"])
+            done.failures.append(f"a fault of ours: {error!r}")
         return done
 
     def close(self) -> None:
@@ -96,6 +98,9 @@ async def _run(
             page.update(pollers, watch.poller, done, time.time())
             for export in exports(done.points, at_ns=time.time_ns()):
                 delivery.put(export)
+            owner = owner_of(watch.scope.account, watch.scope.region)
+            budget = watch.poller.budget
+            delivery.put(self_report(owner, budget, delivery, now_s=time.time()))
 
         tasks = [asyncio.create_task(_in_thread(_loop, watch, emit, stop)) for watch in watches]
         tasks.append(asyncio.create_task(delivery.run()))

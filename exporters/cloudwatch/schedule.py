@@ -37,4 +37,5 @@ class Schedule:
     def _is_due(self, asked: Asked, now_s: float, idle: frozenset[object]) -> bool:
         last_s = self._asked_at_s.get(asked.key)
         every_s = interval_s(asked.metric.tier, active=asked.endpoint not in idle)
-        return last_s is None or now_s // every_s > last_s // every_s
+        # why not later: a clock that was set back must not wait until it has caught up
+        return last_s is None or now_s // every_s != last_s // every_s

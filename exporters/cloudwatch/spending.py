@@ -38,7 +38,6 @@ class Spending:
         self._day = -1
         self._metrics = 0
         self._unsaved = 0
-        self._looked = False
         self._failing = False
         self._lock = Lock()  # the page asks from other accounts' threads
         self.is_doubtful = False
@@ -48,16 +47,13 @@ class Spending:
         """What was billed today, by all who share the file as far as we saw."""
         with self._lock:
             self._turn(now_s)
-            if not self._looked:
-                self._looked = True
-                self._save(0)
+            self._save(0)  # why each time: others may have spent since
             return self._metrics
 
     def add(self, metrics: int, now_s: float) -> None:
         """Before they are asked for; or fewer than none, where nothing came of it."""
         with self._lock:
             self._turn(now_s)
-            self._looked = True
             self._save(metrics)
 
     def assume(self, metrics: int, now_s: float) -> None:
@@ -69,8 +65,9 @@ class Spending:
             self._save(metrics)
 
     def _turn(self, now_s: float) -> None:
+        """A round that began before midnight, and ends after, is spent on the new day."""
         day = int(now_s // _DAY_S)
-        if day != self._day:
+        if day not in (self._day, self._day - 1):
             self._day = day
             self._metrics = self._unsaved = self.assumed = 0
 
@@ -83,7 +80,7 @@ class Spending:
             with _alone(self._path):
                 before = self._read(self._path)
                 total = max(before + self._unsaved, 0)
-                if self._unsaved or before:
+                if self._unsaved:
                     told = json.dumps({"day": self._day, "metrics": total})
                     replace_file(self._path, told.encode())
                 self._metrics, self._unsaved = total, 0
@@ -110,6 +107,9 @@ class Spending:
             self.is_doubtful = True
             path.unlink()
             return 0
+        if day > self._day:  # somebody else's day has begun
+            self._day = day
+            return metrics
         return metrics if day == self._day else 0
 
     def _say(self, error: OSError) -> None:
@@ -132,7 +132,7 @@ def _parsed(raw: bytes, today: int) -> tuple[int, int]:
     day, metrics = told.get("day"), told.get("metrics")
     if not (_is_count(day) and _is_count(metrics)):
         raise _UnbelievableError("it names no day and number")
-    if day > today:
+    if day > today + 1:
         raise _UnbelievableError("it is of a day that is yet to come")
     return day, metrics
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
@@ -32,6 +34,7 @@ _RESOURCE = {
     "region": "cloud.region",
     "zone": "cloud.availability_zone",
 }
+_ENVIRONMENT = "OTEL_RESOURCE_ATTRIBUTES"
 _DELTA = otlp.AGGREGATION_TEMPORALITY_DELTA
 
 
@@ -124,19 +127,27 @@ def _attributes(
 
 @lru_cache(maxsize=1024)
 def _resource(labels: Labels) -> Resource:
-    """The SDK's resource, so that OTEL_RESOURCE_ATTRIBUTES adds to what we know of a target."""
-    from opentelemetry.sdk.resources import Resource as SdkResource  # noqa: PLC0415 - heavy
+    """With what OTEL_RESOURCE_ATTRIBUTES adds to what we know of a target.
 
+    What belongs to no service (a GPU) is not made to, and is no instance of one: an instance that
+    the SDK makes up anew at each start would make every series anew.
+    """
     known = {_RESOURCE.get(name, f"stagewatch.{name}"): value for name, value in labels}
-    attributes = dict(SdkResource.create(known).attributes)
-    if not value_of(labels, "service") and _unnamed(attributes.get("service.name")):
-        del attributes["service.name"]  # what belongs to no service is not made to
+    attributes = _with_the_sdk(known) if value_of(labels, "service") else _of_no_service(known)
     return Resource(attributes=[_key_value(key, attributes[key]) for key in sorted(attributes)])
 
 
-def _unnamed(service: object) -> bool:
-    """What the SDK calls a service that nobody named."""
-    return str(service).startswith("unknown_service")
+def _with_the_sdk(known: Mapping[str, str]) -> Mapping[str, object]:
+    from opentelemetry.sdk.resources import Resource as SdkResource  # noqa: PLC0415 - heavy
+
+    return SdkResource.create(dict(known)).attributes
+
+
+def _of_no_service(known: Mapping[str, str]) -> Mapping[str, object]:
+    """The same without the SDK, whose memory is for who needs it."""
+    told = (part.partition("=") for part in os.environ.get(_ENVIRONMENT, "").split(","))
+    others = {name.strip(): unquote(value.strip()) for name, sign, value in told if sign}
+    return {n: v for n, v in others.items() if not n.startswith("service.")} | dict(known)
 
 
 def _key_value(key: str, value: object) -> KeyValue:

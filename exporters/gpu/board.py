@@ -12,9 +12,9 @@ from exporters.gpu.activity import Activity
 from exporters.gpu.failure import DRIVER_GONE, GPU_GONE, LASTING, NOTHING_NOW
 from exporters.gpu.instances import Instances
 from exporters.gpu.nvml import FieldBatch, Nvml, Unavailable
-from exporters.gpu.processes import processes
+from exporters.gpu.processes import Processes
 from exporters.gpu.questions import FAST, FAST_FIELDS, SLOW, SLOW_FIELDS, Field, Question
-from exporters.gpu.sound import Suspicion, is_sound
+from exporters.gpu.sound import RELATIVE, Suspicion, is_sound
 
 __all__ = ["Board", "Sheet"]
 
@@ -38,7 +38,9 @@ class Sheet:
 
     def put(self, values: Mapping[str, float]) -> None:
         """Take in what is sound; count and leave out what is not."""
-        known = {**self.beside, **self.levels, **values}
+        # why not always: of thirty questions two have readings that others judge
+        alone = RELATIVE.isdisjoint(values)
+        known = values if alone else {**self.beside, **self.levels, **values}
         for key, value in values.items():
             name = key.removeprefix("total:")
             if not is_sound(key, value, known):
@@ -87,6 +89,7 @@ class Board:
         self._batches = {"fast": _Batch(nvml, FAST_FIELDS), "slow": _Batch(nvml, SLOW_FIELDS)}
         self._activity = Activity(nvml)
         self._instances = Instances(nvml)
+        self._processes = Processes(nvml)
         self._suspicion = Suspicion()
         self._energy = _Energy()
 
@@ -196,7 +199,7 @@ class Board:
     def _ask_processes(self, sheet: Sheet) -> list[int]:
         self.asking = "gpu_processes"
         try:
-            held = processes(self._nvml, self._handle, sheet.levels.get("gpu_memory_total"))
+            held = self._processes.read(self._handle, sheet.levels.get("gpu_memory_total"))
         except Unavailable as missing:
             self._note("gpu_processes", missing.reason, sheet)
             return []

@@ -20,6 +20,7 @@ _WORDS: Final = {
     0x8000: "recovery_action",
 }
 _WAIT_MS = 1000
+_LARGEST_XID = 9999
 
 
 class Events:
@@ -64,6 +65,8 @@ class Events:
 
 def _told(event: Any) -> dict[str, Any]:
     kind = int(event.eventType)
-    if kind == _XID:
-        return {"xid": int(event.eventData)}
-    return {"event": _WORDS.get(kind, f"type_{kind:#x}")}
+    number = int(event.eventData)
+    if kind == _XID and number <= _LARGEST_XID:
+        return {"xid": number}
+    # why: each word is a series, and garbage has as many as it likes
+    return {"event": "garbled" if kind == _XID else _WORDS.get(kind, "unknown")}

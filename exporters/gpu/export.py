@@ -11,6 +11,8 @@ from exporters.gpu.gpu import Gpu, metric_of
 
 __all__ = ["Exports"]
 
+_SECOND_NS = 1_000_000_000
+
 
 class Exports:
     """Makes one reading after the other; each counts from where the last one ended."""
@@ -20,11 +22,25 @@ class Exports:
         self._last_at_ns = begun_at_ns
 
     def reading(
-        self, fleet: Fleet, *, now_s: float, at_ns: int, beside: Iterable[Level] = ()
+        self,
+        fleet: Fleet,
+        *,
+        now_s: float,
+        at_ns: int,
+        set_by_ns: int = 0,
+        beside: Iterable[Level] = (),
     ) -> Reading:
-        """`beside`: levels that are not from the driver: whom GPUs serve, which pod has them."""
+        """`beside`: levels that are not from the driver: whom GPUs serve, which pod has them.
+
+        `set_by_ns`: by how much somebody set the clock since the last one. What was begun by the
+        old clock began so much later, or earlier, by the new.
+        """
         fleet.withdraw(now_s)
         with fleet.lock:
+            if abs(set_by_ns) >= _SECOND_NS:
+                self._last_at_ns += set_by_ns
+                for count in (each for gpu in fleet.gpus.values() for each in gpu.counts.values()):
+                    count.since_ns = min(count.since_ns + set_by_ns, at_ns)
             increments = tuple(self._increments(fleet, at_ns))
             levels = (*_levels(fleet, now_s), *beside)
         self._last_at_ns = at_ns

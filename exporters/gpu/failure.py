@@ -6,9 +6,11 @@ __all__ = ["DRIVER_GONE", "GPU_GONE", "LASTING", "NOTHING_NOW", "reason_of"]
 
 _REASONS: Final = {
     1: "uninitialized",
+    2: "invalid_argument",
     3: "not_supported",
     4: "no_permission",
     6: "not_found",
+    7: "too_many",
     8: "insufficient_power",
     9: "driver_not_loaded",
     10: "timeout",

@@ -63,6 +63,15 @@ class Fleet:
                 gpu.down = gpu.hangs_in = ""
                 self._changed(gpu)
 
+    def driver_of_one(self, name: str, message: Mapping[str, Any]) -> None:
+        """What a process that reads one GPU says of the driver holds for that GPU alone."""
+        with self.lock:
+            gpu = self.gpus.get(name)
+            if gpu is not None and not message["up"]:
+                gpu.down = str(message["reason"])
+                gpu.forget()
+                self._changed(gpu)
+
     def state(self, gpu: Gpu, now_s: float) -> str:
         """Empty while a GPU answers; else why not."""
         if self.driver_down:

@@ -7,24 +7,28 @@ under the first of its compute instances, which share it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from exporters.gpu.activity import Activity
 from exporters.gpu.failure import LASTING
 from exporters.gpu.nvml import Nvml, Unavailable
-from exporters.gpu.processes import processes
+from exporters.gpu.processes import Processes
 from exporters.gpu.questions import memory
 
 __all__ = ["Instance", "Instances"]
+
+_MOST_INSTANCES: Final = 64
+_NOT_THERE: Final = ("not_found", "invalid_argument")  # a hole in the range, or gone just now
 
 
 class Instance:
     """One MIG device."""
 
-    def __init__(self, nvml: Nvml, handle: Any, *, first: bool) -> None:
+    def __init__(self, nvml: Nvml, handle: Any, asked: Processes, *, first: bool) -> None:
         self.handle = handle
         self.first = first
         self._nvml = nvml
+        self._asked = asked
         self.pids: list[int] = []
         self.uuid = nvml.text("nvmlDeviceGetUUID", handle)
         self._name = nvml.text("nvmlDeviceGetName", handle)
@@ -64,7 +68,7 @@ class Instance:
         return True
 
     def _processes(self) -> dict[str, float]:
-        held = processes(self._nvml, self.handle, None)
+        held = self._asked.read(self.handle, None)
         self.pids = [one.pid for one in held]
         return {"gpu_processes": float(len(held))}
 
@@ -75,6 +79,7 @@ class Instances:
     def __init__(self, nvml: Nvml) -> None:
         self.on = False
         self._nvml = nvml
+        self._asked = Processes(nvml)
         self._known: dict[str, Instance] = {}
 
     def present(self, board: Any) -> list[Instance]:
@@ -99,20 +104,21 @@ class Instances:
         """By UUID: a handle may be used again for another instance."""
         found: dict[str, Instance] = {}
         seen: set[int] = set()
-        for index in range(self._nvml.ask("nvmlDeviceGetMaxMigDeviceCount", board)):
+        most = min(int(self._nvml.ask("nvmlDeviceGetMaxMigDeviceCount", board)), _MOST_INSTANCES)
+        for index in range(most):
             try:
                 handle = self._nvml.ask("nvmlDeviceGetMigDeviceHandleByIndex", board, index)
                 uuid = self._nvml.text("nvmlDeviceGetUUID", handle)
                 gpu_instance = int(self._nvml.ask("nvmlDeviceGetGpuInstanceId", handle))
+                first = gpu_instance not in seen
+                known = self._known.get(uuid)
+                if known is None or known.first != first:
+                    known = Instance(self._nvml, handle, self._asked, first=first)
             except Unavailable as missing:
-                if missing.reason == "not_found":  # a hole in the range, which is normal
+                if missing.reason in _NOT_THERE:
                     continue
                 raise
-            first = gpu_instance not in seen
             seen.add(gpu_instance)
-            known = self._known.get(uuid)
-            if known is None or known.first != first:
-                known = Instance(self._nvml, handle, first=first)
             known.handle = handle
             found[uuid] = known
         return found

@@ -12,7 +12,7 @@ from typing import Any
 
 from exporters.gpu.failure import reason_of
 
-__all__ = ["ALL_LINKS", "FieldBatch", "Nvml", "Unavailable"]
+__all__ = ["ALL_LINKS", "FieldBatch", "Nvml", "ProcessList", "Unavailable"]
 
 ALL_LINKS = 0xFFFFFFFF
 _SIGNED = {4: "sllVal", 5: "siVal"}  # type word of a field value: where a signed one lies
@@ -62,6 +62,36 @@ class Nvml:
     def address(self, handle: Any) -> int:
         """What tells one handle from another."""
         return int(ctypes.cast(handle, ctypes.c_void_p).value or 0)
+
+
+class ProcessList:
+    """The driver's lists of processes, in an array that is made once.
+
+    The bindings ask for the length first and believe it, whatever it is.
+    """
+
+    _MOST = 1024
+    _ROOM = 1400  # why more: drivers of the R535 age write longer records than they were asked for
+
+    def __init__(self, nvml: Nvml) -> None:
+        self._nvml = nvml
+        self._array = (nvml.raw.c_nvmlProcessInfo_v2_t * self._ROOM)()
+        self._number = ctypes.c_uint()
+
+    def read(self, call: str, handle: Any) -> list[tuple[int, int | None]]:
+        """Pid and bytes of each, None where the driver does not say. Raises Unavailable."""
+        self._number.value = self._MOST
+        self._nvml.guard(self._call, call, handle)
+        listed = self._array[: min(self._number.value, self._MOST)]
+        blank = self._nvml.raw.NVML_VALUE_NOT_AVAILABLE_ulonglong.value
+        return [(p.pid, None if p.usedGpuMemory == blank else p.usedGpuMemory) for p in listed]
+
+    def _call(self, call: str, handle: Any) -> None:
+        raw = self._nvml.raw
+        function = raw._nvmlGetFunctionPointer(call)  # noqa: SLF001 - as the bindings do
+        raw._nvmlCheckReturn(  # noqa: SLF001
+            function(handle, ctypes.byref(self._number), ctypes.byref(self._array))
+        )
 
 
 class FieldBatch:

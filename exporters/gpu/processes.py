@@ -8,13 +8,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from exporters.gpu.nvml import Nvml, Unavailable
+from exporters.gpu.nvml import Nvml, ProcessList, Unavailable
 
-__all__ = ["Held", "agree", "processes"]
+__all__ = ["Held", "Processes", "agree"]
 
 _PROC = Path("/proc")
-_LISTS = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v3")
-_OLD_LIST = "nvmlDeviceGetComputeRunningProcesses_v2"
+_COMPUTE = "nvmlDeviceGetComputeRunningProcesses_v3"
+_COMPUTE_OLD = "nvmlDeviceGetComputeRunningProcesses_v2"
+_SHARED = "nvmlDeviceGetMPSComputeRunningProcesses_v3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +26,36 @@ class Held:
     bytes: int | None
 
 
-def processes(nvml: Nvml, handle: Any, total_bytes: float | None) -> tuple[Held, ...]:
-    """Who computes there. Raises Unavailable, `inconsistent` where the list cannot be true."""
-    found: dict[int, Held] = {}
-    for call in _LISTS:
-        for one in _listed(nvml, call, handle):
-            found[int(one.pid)] = Held(int(one.pid), one.usedGpuMemory)
-    listed = tuple(found.values())
-    if not agree(listed, total_bytes, most_pid=_most_pid(), seen=_seen(listed)):
-        raise Unavailable("inconsistent")
-    return listed
+class Processes:
+    """Asks one board or instance who computes there."""
+
+    def __init__(self, nvml: Nvml) -> None:
+        self._list = ProcessList(nvml)
+
+    def read(self, handle: Any, total_bytes: float | None) -> tuple[Held, ...]:
+        """Raises Unavailable, `inconsistent` where the list cannot be true."""
+        found = {pid: Held(pid, size) for pid, size in self._listed(handle)}
+        listed = tuple(found.values())
+        if not agree(listed, total_bytes, most_pid=_most_pid(), seen=_seen(listed)):
+            raise Unavailable("inconsistent")
+        return listed
+
+    def _listed(self, handle: Any) -> list[tuple[int, int | None]]:
+        computing = self._told(_COMPUTE, handle)
+        if computing is None:
+            computing = self._list.read(_COMPUTE_OLD, handle)
+        return [*computing, *(self._told(_SHARED, handle) or ())]
+
+    def _told(self, call: str, handle: Any) -> list[tuple[int, int | None]] | None:
+        """None where the driver has no such list."""
+        try:
+            return self._list.read(call, handle)
+        except Unavailable as missing:
+            if missing.reason == "not_found":
+                return []
+            if missing.reason != "not_supported":
+                raise
+            return None
 
 
 def agree(
@@ -51,19 +72,6 @@ def agree(
     if seen and len(seen) < len(held):
         return False
     return total_bytes is None or sum(one.bytes or 0 for one in held) <= total_bytes
-
-
-def _listed(nvml: Nvml, call: str, handle: Any) -> list[Any]:
-    try:
-        return list(nvml.ask(call, handle))
-    except Unavailable as missing:
-        if missing.reason == "not_found":
-            return []
-        if missing.reason != "not_supported":
-            raise
-        if call != _LISTS[0]:
-            return []
-        return list(nvml.ask(_OLD_LIST, handle))
 
 
 @lru_cache(maxsize=1)

@@ -162,7 +162,10 @@ def _link_states(nvml: Nvml, handle: Any) -> Iterator[bool]:
         try:
             yield nvml.ask("nvmlDeviceGetNvLinkState", handle, link) == 1
         except Unavailable as missing:
-            if link and missing.reason in ("error_2", "not_supported"):  # past the last one
+            if link and missing.reason in (
+                "invalid_argument",
+                "not_supported",
+            ):  # past the last one
                 return
             raise
 

@@ -74,6 +74,8 @@ class ReadingProcess:
             except ValueError:
                 _LOG.warning("the reading process said something that is no message: %r", line[:80])
                 continue
+            if message["kind"] == "alive":
+                continue
             if message["kind"] == "driver" and not message["up"]:
                 self.last_word = str(message["reason"])
             self._hear(message)

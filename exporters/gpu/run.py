@@ -6,12 +6,13 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from threading import Event, Thread
+from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING, Final
 
+from exporters.engine.clock import Clock
 from exporters.engine.reading import Reading
 from exporters.gpu.describe import WAY_OUT
 from exporters.gpu.export import Exports
@@ -47,6 +48,13 @@ class Sidecar:
     exports: Exports
     port: int | None = None
     sending: Sending | None = None
+    clock: Clock = field(default_factory=Clock)
+    works: tuple[Future[None], ...] = ()
+
+    @property
+    def fault(self) -> BaseException | None:
+        """Why one of the works ended, if it failed."""
+        return next((f for each in self.works if each.done() and (f := each.exception())), None)
 
     def metrics(self) -> str:
         """The page of now."""
@@ -73,10 +81,12 @@ class Sidecar:
 
     def reading(self) -> Reading:
         """What is to be pushed now."""
+        at_ns, set_by_ns = self.clock.look()
         return self.exports.reading(
             self.fleet,
             now_s=time.monotonic(),
-            at_ns=time.time_ns(),
+            at_ns=at_ns,
+            set_by_ns=set_by_ns,
             beside=tuple(self.neighbours.levels()),
         )
 
@@ -94,7 +104,13 @@ def run(plan: Plan, stop: Event, *, started: Callable[[Sidecar], None] | None = 
             started(sidecar)
         pool = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="gpu sender"))
         sending = pool.submit(_send, sidecar, stop)
-        _log_until(sidecar, lambda: stop.wait(_LOOK_S) or sending.done())
+        _log_until(
+            sidecar, lambda: stop.wait(_LOOK_S) or sending.done() or sidecar.fault is not None
+        )
+        fault = sidecar.fault
+        stop.set()
+        if fault is not None:  # why: better no exporter than one that is blind and says nothing
+            raise fault
         sending.result()
 
 
@@ -127,19 +143,13 @@ def _working(plan: Plan, interval_s: float | None = None) -> Iterator[Sidecar]:
     exports = Exports(plan.node or socket.gethostname(), time.time_ns())
     sidecar = Sidecar(plan, fleet, page, supervisor, neighbours, exports)
     page.beside = sidecar.beside
-    threads = [
-        Thread(target=supervisor.run, args=(stop,), name="gpu supervisor"),
-        Thread(target=neighbours.run, args=(stop,), name="gpu neighbours"),
-        Thread(target=kernel_log.run, args=(stop,), name="gpu kernel log"),
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        yield sidecar
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+    works = (supervisor.run, neighbours.run, kernel_log.run)
+    with ThreadPoolExecutor(len(works), thread_name_prefix="gpu watch") as pool:
+        sidecar.works = tuple(pool.submit(work, stop) for work in works)
+        try:
+            yield sidecar
+        finally:
+            stop.set()
 
 
 def _log_until(sidecar: Sidecar, ended: Callable[[], bool]) -> None:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["Suspicion", "is_sound"]
+__all__ = ["RELATIVE", "Suspicion", "is_sound"]
 
 _RATIO = (0.0, 1.0)
 _DEGREES = (-20.0, 150.0)
@@ -27,6 +27,9 @@ _RANGES: Final = {
     "gpu_power": (0.0, 20_000.0),
     "gpu_recovery_action": (0.0, 100.0),
 }
+_PARTS: Final = ("gpu_memory_used", "gpu_memory_free", "gpu_memory_reserved")
+RELATIVE: Final = frozenset((*_PARTS, "gpu_power"))
+"""Readings whose range is told by other readings."""
 _LARGEST = 2.0**63
 _FROZEN_AFTER = 60  # readings
 _IDLE_TENSORS_AFTER = 5
@@ -40,7 +43,7 @@ def is_sound(key: str, value: float, others: Mapping[str, float]) -> bool:
     low, high = _RANGES.get(name, (-_LARGEST, _LARGEST))
     if name == "gpu_power":
         high = min(high, 2 * others.get("gpu_power_limit", math.inf))
-    if name in ("gpu_memory_used", "gpu_memory_free", "gpu_memory_reserved"):
+    if name in _PARTS:
         low, high = 0.0, others.get("gpu_memory_total", _LARGEST)
     if key.startswith("total:"):
         low = 0.0

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Event
-from typing import Final
+from typing import Any, Final
 
 from exporters.gpu.fleet import Fleet
 from exporters.gpu.orders import Orders
@@ -21,6 +22,7 @@ _TICK_S: Final = 0.2
 _FIRST_WAIT_S: Final = 0.25
 _LONGEST_WAIT_S: Final = 10.0
 _MOST_ABANDONED: Final = 16
+_MOST_DOUBLINGS: Final = 10
 _ALL: Final = ""
 
 
@@ -100,19 +102,27 @@ class Supervisor:
             self._end(slot)
             if now_s - slot.started_at_s > _LONGEST_WAIT_S:
                 slot.failures = 0
-            wait_s = min(_FIRST_WAIT_S * 2**slot.failures, _LONGEST_WAIT_S)
+            doublings = min(slot.failures, _MOST_DOUBLINGS)
+            wait_s = min(_FIRST_WAIT_S * 2**doublings, _LONGEST_WAIT_S)
             slot.failures += 1
             slot.not_before_s = now_s + wait_s
             self._fleet.replaced[reason] += 1
             if reason == "crashed":
-                self._fleet.lost_driver("reader_crashed", now_s)
+                self._hear(name, {"kind": "driver", "up": False, "reason": "reader_crashed"})
             _LOG.info("a reading process ended (%s); the next one in %.1f s", reason, wait_s)
         if slot.process is None and now_s >= slot.not_before_s:
             if len(self.abandoned) >= _MOST_ABANDONED:
                 return
-            slot.process = ReadingProcess(slot.orders, lambda m: self._fleet.take(m, self._now()))
+            slot.process = ReadingProcess(slot.orders, partial(self._hear, name))
             slot.started_at_s = now_s
             _LOG.info("reading process %d started for %s", slot.process.pid, name or "all GPUs")
+
+    def _hear(self, name: str, message: Mapping[str, Any]) -> None:
+        """Of the driver only the process of all GPUs speaks for all."""
+        if name != _ALL and message["kind"] == "driver":
+            self._fleet.driver_of_one(name, message)
+        else:
+            self._fleet.take(message, self._now())
 
     def _isolate(self, now_s: float) -> None:
         """GPUs that hang go into processes of their own, so that nothing they hold hurts others."""

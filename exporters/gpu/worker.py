@@ -7,6 +7,7 @@ the standard library and the driver's bindings, nothing else.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import threading
@@ -25,9 +26,12 @@ from exporters.gpu.orders import Orders
 
 __all__ = ["main"]
 
+_LOG = logging.getLogger(__name__)
 _WATCH_S: Final = 0.1
 _CENSUS_S: Final = 5.0
 _DCGM_EVERY_S: Final = 60.0
+_ALIVE_S: Final = 1.0
+_MOST_GPUS: Final = 256
 _GONE = 4  # the exit status of a process that the driver left
 
 
@@ -58,7 +62,7 @@ class _Worker:
     doubt: threading.Event = field(default_factory=threading.Event)
 
     def count(self) -> int:
-        return int(self.nvml.ask("nvmlDeviceGetCount"))
+        return _count(self.nvml)
 
     def take(self, uuid: str, index: int) -> bool:
         """A GPU has one seat, however the driver counts."""
@@ -106,6 +110,9 @@ class _Seat(threading.Thread):
             told = self._read()
         except Unavailable as missing:
             told = {"down": missing.reason, "call": "handle"}
+        except Exception:  # noqa: BLE001 - what one GPU answers must not end its readings
+            _LOG.exception("a fault of ours while reading GPU %s", self.id)
+            told = {"down": "reader_fault", "call": self.asking}
         if "down" in told:
             self._worker.doubt.set()
         head = {"kind": "gpu", "id": self.id, "index": self.index, "at_ns": at_ns}
@@ -150,14 +157,26 @@ def main(orders_json: str) -> None:
     told: dict[str, Any] = json.loads(orders_json)
     lists = {name: tuple(told[name]) for name in ("only", "skip")}
     orders = Orders(**{**told, **lists})
-    voice = _Voice(sys.stdout.fileno())
+    voice = _Voice(os.dup(sys.stdout.fileno()))
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # why: a driver may print what it likes
     threading.Thread(target=_end_with_parent, daemon=True).start()
     nvml = _started(voice)
     worker = _Worker(nvml, orders, voice, Events(nvml, voice.say), _activity_off(orders))
     threading.Thread(target=_census, args=(worker,), name="census", daemon=True).start()
     while True:
-        _watch(worker)
-        time.sleep(_WATCH_S)
+        voice.say({"kind": "alive"})
+        said_at_s = time.monotonic()
+        while time.monotonic() - said_at_s < _ALIVE_S:
+            _watch(worker)
+            time.sleep(_WATCH_S)
+
+
+def _count(nvml: Nvml) -> int:
+    """How many GPUs there are; a number that no machine has is none. Raises Unavailable."""
+    count = int(nvml.ask("nvmlDeviceGetCount"))
+    if count > _MOST_GPUS:
+        raise Unavailable("impossible_count")
+    return count
 
 
 def _started(voice: _Voice) -> Nvml:
@@ -168,7 +187,7 @@ def _started(voice: _Voice) -> Nvml:
     try:
         nvml.ask("nvmlInit")
         version = nvml.text("nvmlSystemGetDriverVersion")
-        count = int(nvml.ask("nvmlDeviceGetCount"))
+        count = _count(nvml)
     except Unavailable as missing:
         _gone(voice, missing.reason)
     voice.say({"kind": "driver", "up": True, "version": version, "count": count})

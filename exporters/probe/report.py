@@ -29,6 +29,10 @@ class Reporter:
     """Rounds of one target as readings, one after the other in time."""
 
     def __init__(self, target: ProbeTarget, begun_at_ns: int) -> None:
+        self._may = {
+            "probe_allowance": target.month_usd,
+            "probe_token_allowance": target.month_tokens,
+        }
         self.labels = labels_of((*target.series, ("source", "probe")))
         self._at_ns = begun_at_ns
 
@@ -80,8 +84,10 @@ class Reporter:
             begins = urlsplit(done.lumps_begin).netloc
             held = float(done.lumps.held)
             yield Level(metric="buffering", labels=self._with(begins), value=held)
-        if done.month_usd is not None:
-            yield Level(metric="probe_spending", labels=self.labels, value=done.month_usd)
+        told = {"probe_spending": done.month_usd, "probe_month_tokens": done.month_tokens}
+        for metric, value in (told | self._may).items():
+            if value is not None:
+                yield Level(metric=metric, labels=self.labels, value=float(value))
 
     def _count(self, metric: str, labels: Labels, start_at_ns: int, by: float) -> Increment:
         return Increment(metric=metric, labels=labels, start_at_ns=start_at_ns, by=by)

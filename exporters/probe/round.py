@@ -26,7 +26,7 @@ class Round:
     refusal: str = ""
     refused_as: str = ""
     month_usd: float | None = None
-    month_tokens: int = 0
+    month_tokens: int | None = None
 
     @property
     def last(self) -> Exchange | None:

@@ -123,7 +123,7 @@ def _start(children: "_Children", arguments: argparse.Namespace, running: Runnin
             {
                 "targets": targets,
                 "endpoint": running.otlp_http_url,
-                "listen_port": None,
+                "listen_port": arguments.sidecar_port,
                 "spool_dir": arguments.data_dir / "spool",
             }
         )

@@ -190,3 +190,36 @@ def test_senders_are_plain_tokens_and_administrators_and_no_secret_is_printed():
 
     assert [each.get_secret_value() for each in settings.senders] == ["s-sender", "s-admin"]
     assert "s-" not in repr(settings)
+
+
+def test_whoever_speaks_http_1_0_is_passed_on_by_a_proxy_that_says_nothing():
+    """Debian's nginx, as it comes: no header of its own, and it calls us by our own name."""
+    from fastapi import Request
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1:8400")],
+        "client": ("127.0.0.1", 5),
+    }
+    access = Access()
+
+    assert access.person(Request(scope | {"http_version": "1.1"})).name == "somebody here"
+    assert access.person(Request(scope | {"http_version": "1.0"})).name == "anonymous"
+
+
+def test_behind_a_trusted_proxy_the_name_it_was_called_by_counts():
+    settings = {"proxies": ["127.0.0.1"]}
+    headers = HERE | {
+        "X-Forwarded-User": "ada",
+        "X-Forwarded-Host": "watch.example",
+        "Origin": "https://watch.example",
+    }
+
+    assert client(settings).post("/act", json={}, headers=headers).status_code == 200
+    foreign = headers | {"Origin": "https://evil.example"}
+    assert client(settings).post("/act", json={}, headers=foreign).status_code == 403
+    told_by_anybody = client({}).post("/act", json={}, headers=headers)
+    assert told_by_anybody.status_code == 403

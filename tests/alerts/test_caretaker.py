@@ -42,7 +42,7 @@ def test_an_acknowledgement_stands_on_the_alert_and_receivers_that_know_of_it_he
     assert scene.happened() == ["firing", "acknowledged"]
     assert (scene.alert.history[1].author, scene.alert.history[1].text) == (
         "ada",
-        "Acknowledged by ada: drain gpu-3",
+        "Acknowledged by ada: drain gpu-3.",
     )
     assert scene.told("first") == scene.told("second") == ["firing", "acknowledged"]
 

@@ -1,6 +1,6 @@
 """Laws of delivery: whatever a receiver answers, all is told once, in order, or it is said why not."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from alerts.breaker import CLOSED
@@ -13,6 +13,24 @@ from tests.alerts.outbox import START_S, Clock, events, put, rows
 SETTINGS = WebhookSettings(name="it", url="https://it.example")
 OTHER = WebhookSettings(name="other", url="https://other.example")
 ALERTS = ("a", "b", "c")
+
+
+class Asking:
+    """A receiver that says when it wants to be asked again, and keeps when it was."""
+
+    settings = SETTINGS
+
+    def __init__(self, script):
+        self.script, self.asked, self.not_before_s = list(script), [], 0.0
+
+    def send(self, body, *, key, now_s, receipt=""):
+        del body, key, receipt
+        self.asked.append((now_s, self.not_before_s))
+        wait_s = self.script.pop(0) if self.script else None
+        if wait_s is None:
+            return Attempt(fate=Fate.DELIVERED, detail="taken")
+        self.not_before_s = now_s + wait_s
+        return Attempt(fate=Fate.RETRY, detail="later", retry_after_s=wait_s)
 
 
 class Scripted:
@@ -70,8 +88,30 @@ def test_all_is_told_exactly_once_and_each_alerts_end_after_its_beginning(script
         assert all(first_taken.index(row.key) < first_taken.index(each.key) for each in later)
 
 
+waits = st.lists(st.none() | st.integers(0, 20), min_size=1, max_size=3)
+
+
+@settings(max_examples=12)
+@example(script=[20], restarts={1})
+@given(script=waits, restarts=st.sets(st.integers(0, 6), max_size=3))
+def test_nobody_is_asked_before_the_time_that_was_asked_for(script, restarts):
+    state, receiver, clock = open_state("sqlite://"), Asking(script), Clock()
+    for alert in ALERTS:
+        put(state, "it", alert=alert)
+    courier, turn = Courier(state, receiver), 0
+    while any(row.done_at_s is None for row in rows(state)):
+        if turn in restarts:
+            courier = Courier(state, receiver)
+        clock.now_s += max(courier.deliver(clock), 1.0)
+        turn += 1
+    state.dispose()
+
+    assert len(receiver.asked) == len(ALERTS) + sum(each is not None for each in script)
+    assert all(at_s >= not_before_s for at_s, not_before_s in receiver.asked)
+
+
 @given(st.lists(answers, max_size=40))
-def test_nobody_is_asked_before_the_time_that_was_asked_for_nor_left_alone_for_ever(script):
+def test_a_receiver_is_left_alone_as_it_asked_and_not_for_ever(script):
     breaker, now_s = CLOSED, START_S
     for fate, wait_s, _ in script:
         breaker = breaker.after(Attempt(fate=fate, detail="", retry_after_s=wait_s), now_s)

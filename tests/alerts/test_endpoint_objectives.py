@@ -8,6 +8,8 @@ import pytest
 from alerts.definition import Definition
 from alerts.evaluator import Evaluator
 from alerts.incident import Event
+from alerts.sql_ledger import SqlLedger
+from alerts.standing_json import standing_json
 from alerts.tables import open_state
 from collector.reader import StoreReader
 from domain.indicator import EndpointIndicator
@@ -26,7 +28,7 @@ class Endpoint:
     """CloudWatch as a poller tells of it, minute by minute, and the evaluator that looks on."""
 
     def __init__(self, path, writer, state):
-        self._writer = writer
+        self._writer, self._state = writer, state
         self.now_s = float(T0)
         self._reader = StoreReader(path, now=lambda: self.now_s)
         self._evaluator = Evaluator(self._reader, [Definition(objective=PROMISE)], state)
@@ -43,6 +45,9 @@ class Endpoint:
     def events(self):
         changes = self._evaluator.tick(self.now_s)
         return [each.event for each in changes if each.incident.tier == "page"]
+
+    def budget(self):
+        return standing_json(SqlLedger(self._state).standings()[0])["budget"]
 
     def close(self):
         self._reader.close()
@@ -79,3 +84,14 @@ def test_an_alert_neither_fires_nor_resolves_on_a_provisional_count(endpoint):
         endpoint.tell(minute, 100.0, settled=True)
         said += endpoint.events()
     assert said == [Event.FIRING, Event.RESOLVED]
+
+
+def test_cw8_the_budget_counts_requests_where_shares_would_be_averaged_to_49_5_percent(endpoint):
+    """1000 requests at 99 % and 10 at 0 %: 98.02 % were good, through store and evaluator."""
+    for minute, good_percent, samples in ((0, 99.0, 1000.0), (1, 0.0, 10.0)):
+        endpoint.tell(minute, good_percent, settled=True, samples=samples)
+        endpoint.events()
+
+    budget = endpoint.budget()
+    assert (budget["spent_low"], budget["spent_high"], budget["total"]) == (20, 20, 1010)
+    assert round(100 * (1 - budget["spent_low"] / budget["total"]), 2) == 98.02

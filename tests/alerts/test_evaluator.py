@@ -198,6 +198,18 @@ def test_a_new_objective_counts_the_past_that_the_reader_still_knows(state):
     assert standing.budget.counted_since_s == at(0)
 
 
+def test_the_past_of_several_objectives_is_filled_to_the_minute(state):
+    fleet = Fleet([minute(index) for index in range(900)])
+    seven = chat("".join(f"- {{phrase: p99 ttft <= 1.5s, name: n{each}}}\n" for each in range(7)))
+    alerts = evaluator(fleet, state, seven)
+
+    while not alerts.courses or any(each.filled_from_s > at(0) for each in alerts.courses):
+        alerts.tick(at(900, 11))
+
+    totals = [each.budget.total for each in SqlLedger(state).standings()]
+    assert totals == [900 * 600] * 7
+
+
 def test_a_changed_target_counts_from_the_change_on(state):
     fleet = Fleet([minute(index, 590, 600) for index in range(20)])
     evaluator(fleet, state).tick(at(10, 11))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alerts.budget import Budget
 from alerts.history import History, Spending
 from domain.slice import Slice, tally
 from tests.alerts.fleet import START_S, minute
@@ -105,3 +106,33 @@ def test_what_leaves_the_period_is_unspent():
     spending.add(each, Fraction(1, 100), sign=-1)
 
     assert spending == Spending()
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 100), st.sampled_from([Fraction(1, 100), Fraction(1, 20)])),
+        min_size=1,
+    ),
+    st.integers(1, 2000),
+)
+def test_what_is_left_in_integers_is_what_the_budget_says_in_fractions(minutes, counted_s):
+    spending, period_s = Spending(), 1000
+    for bad, share in minutes:
+        spending.add_counts(100 - bad, 100 - bad, 100, share)
+    budget = Budget(
+        allowed=spending.allowed,
+        spent_low=spending.spent_low,
+        spent_high=spending.spent_high,
+        total=spending.total,
+        period_s=period_s,
+        counted_since_s=0,
+        at_s=counted_s,
+    )
+
+    left, whole = spending.left(counted_s, period_s)
+
+    assert Fraction(left, whole) == budget.of_period_low
+
+
+def test_without_traffic_there_is_no_budget_to_have_any_left_of():
+    assert Spending().left(60, 3600) == (0, 0)

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import pytest
 
-from alerts.evaluate import Reason, judge
+from alerts.evaluate import Reason, judge, limit_of
 from alerts.history import History
 from alerts.prometheus_rules import Histogram, Source, export
 from domain.slice import tally
@@ -49,8 +49,7 @@ def verdicts(slices, objective):
         history.extend(each)
         judged = [
             judge(
-                objective,
-                rule,
+                limit_of(objective, rule),
                 long=history.tally(rule.long_s, history.end_s),
                 short=history.tally(rule.short_s, history.end_s),
                 observed=True,
@@ -182,8 +181,7 @@ def test_with_gaps_in_sight_ours_is_the_reference(seed):
         history.extend(each)
         for rule in PAGES:
             reason = judge(
-                DEFINITION.objective,
-                rule,
+                limit_of(DEFINITION.objective, rule),
                 long=history.tally(rule.long_s, history.end_s),
                 short=history.tally(rule.short_s, history.end_s),
                 observed=each.observed,

@@ -44,6 +44,8 @@ def wish(**changes):
         ({"matchers": matchers_of(["tenant="])}, "would silence everything"),
         ({"matchers": matchers_of(["service=~.*"])}, "would silence everything"),
         ({"matchers": matchers_of(["service!=chat"])}, "would silence everything"),
+        ({"matchers": matchers_of(["severity=~.+", "tier=~.*"])}, "would silence everything"),
+        ({"matchers": matchers_of(["objective=~.+"])}, "would silence everything"),
         ({"ends_at_s": START_S}, "ends before it begins"),
         ({"ends_at_s": START_S + LONGEST_S + 1}, "longer than 30 days"),
         ({"starts_at_s": START_S + 31 * DAY_S, "ends_at_s": START_S + 32 * DAY_S}, "begins more"),

@@ -7,6 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from alerts.courier import Courier
+from alerts.receivers.attempt import Attempt, Fate
 from alerts.receivers.settings import WebhookSettings
 from alerts.receivers.webhook import Webhook
 from alerts.tables import OutboxRow, open_state, writing
@@ -66,3 +67,28 @@ def test_what_a_killed_process_was_sending_is_sent_again(state):
         courier(state, pager).deliver(lambda: NOW_S + 11)
 
         assert [post["key"] for post in pager.posts] == ["one"]
+
+
+class Broken:
+    """A receiver that answers 500 until an instant, and counts what it took from then on."""
+
+    def __init__(self, until_s):
+        self.settings = WebhookSettings(name="pager", url="https://pager.example")
+        self.until_s, self.taken = until_s, []
+
+    def send(self, body, *, key, now_s, receipt=""):
+        del body, receipt
+        if now_s < self.until_s:
+            return Attempt(fate=Fate.RETRY, detail="HTTP 500")
+        self.taken.append(key)
+        return Attempt(fate=Fate.DELIVERED, detail="HTTP 200")
+
+
+def test_two_processes_and_a_receiver_that_is_broken_for_ten_seconds_make_one_page(state):
+    """SL9."""
+    receiver, now_s = Broken(NOW_S + 10), NOW_S
+    couriers = [Courier(state, receiver), Courier(state, receiver)]
+    while now_s < NOW_S + 120:
+        now_s += min(each.deliver(lambda now_s=now_s: now_s) for each in couriers)
+
+    assert receiver.taken == ["one"]

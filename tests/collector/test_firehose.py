@@ -180,6 +180,13 @@ def test_cw10_a_record_whose_unit_contradicts_the_table_is_refused_and_counted(t
         ({"value": 7}, "no object"),
         ({"value": {}}, "no value"),
         ({"value": {"count": -1}}, "fewer than no samples"),
+        ({"value": {"sum": -1}}, "below nothing"),
+        ({"value": {"count": 10**400}}, "no measurement"),
+        ({"value": {"count": 1e308}}, "no measurement"),
+        ({"value": {"count": float("nan")}}, "no measurement"),
+        ({"timestamp": 10**400}, "no whole minute"),
+        ({"timestamp": -60_000}, "not on the clock's grid"),
+        ({"dimensions": {"ModelId": "x" * 100_000}}, "empty or too long"),
         ({"account_id": ""}, "empty or too long"),
         ({"dimensions": []}, "no object"),
     ],
@@ -212,6 +219,36 @@ def test_a_compressed_delivery_is_taken_and_another_encoding_is_not(tmp_path):
 def test_a_delivery_that_is_too_large_is_413(tmp_path):
     with firehose(tmp_path, max_body_bytes=1000) as (deliver, _, _):
         assert deliver(BODY).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (gzip.compress(b"0" * 50_000_000), 413),
+        (gzip.compress(json.dumps(BODY).encode())[:-9], 400),
+        (gzip.compress(json.dumps({**BODY, "timestamp": 10**400}).encode()), 400),
+        (gzip.compress(json.dumps({**BODY, "records": [{}] * 1_000_000}).encode()), 413),
+    ],
+    ids=["a bomb", "cut off", "a time stamp of 400 digits", "a million records of nothing"],
+)
+def test_a_packed_delivery_that_is_hostile_is_refused_and_the_next_one_is_taken(
+    tmp_path, body, status
+):
+    with firehose(tmp_path) as (deliver, _, _):
+        refused = deliver(body, **{"Content-Encoding": "gzip"})
+        taken = deliver(BODY)
+
+    assert (refused.status_code, taken.status_code) == (status, 200)
+    assert set(refused.json()) == {"requestId", "timestamp", "errorMessage"}
+    assert len(kept(tmp_path)) == 3
+
+
+def test_more_records_than_a_delivery_has_are_refused_as_a_whole():
+    body = envelope()
+    body["records"] = [{"data": base64.b64encode(b"7\n" * 50_001).decode()}]
+
+    with pytest.raises(InputError, match="more than 50000 records"):
+        delivered(json.dumps(body).encode())
 
 
 @given(st.recursive(st.none() | st.text() | st.floats() | st.integers(), st.lists, max_leaves=5))

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from alerts.change import Change
 from alerts.ledger import AlertRecord, Budget, Standing, StandingState
 from collector.query import (
     Flow,
@@ -23,10 +24,12 @@ from collector.query import (
 from domain.buckets import from_buckets, layout
 from domain.condition import Condition, ConditionKind
 from domain.distribution import EMPTY, add_all, exact
+from domain.gpu import Gpus
 from domain.indicator import Indicator
 from domain.labels import matches, project, value_of
 from domain.objective import Objective
 from domain.request import Stage
+from domain.request_columns import RequestColumns
 from domain.slice import Slice, SliceState, tally
 
 EDGES_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, float("inf"))
@@ -93,6 +96,7 @@ class World:
     objectives: list[tuple[Objective, str]] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)
     condition_alerts: list[AlertRecord] = field(default_factory=list)
+    told: list[Change] = field(default_factory=list)
     now_s: int = 0
 
 
@@ -220,6 +224,12 @@ class MemoryReader:
     def request(self, trace_id):
         return None
 
+    def traced(self, trace_id):
+        return ()
+
+    def request_columns(self, window, *, where=()):
+        return RequestColumns.empty()
+
     def endpoints(self, window, *, service="", metric=""):
         return [each for each in self.world.endpoint_series if service in ("", each.service)]
 
@@ -243,6 +253,9 @@ class MemoryReader:
         return [
             each for each in self.world.conditions if each.kind in kinds and _is_of(each, where)
         ]
+
+    def gpus(self, window, *, where=(), step_s=None):
+        return Gpus(since_s=window.since_s, until_s=window.until_s)
 
     def watermark_s(self):
         return self.world.now_s
@@ -277,6 +290,15 @@ class MemoryLedger:
 
     def conditions(self):
         return self.reader.world.condition_alerts
+
+    def history(self, objective_id, *, limit=200):
+        return ()
+
+    def silences(self, *, at_s, limit=200):
+        return ()
+
+    def told_changes(self, since_s, until_s, *, where=()):
+        return [each for each in self.reader.world.told if since_s <= each.at_s < until_s]
 
     def _standing(self, objective: Objective, message: str) -> Standing:
         now_s = self.reader.world.now_s

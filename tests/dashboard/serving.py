@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from alerts.access import Gate
 from dashboard.app import attach
 from tests.dashboard.memory import MemoryLedger, MemoryReader
 from tests.dashboard.worlds import WORLDS
@@ -25,7 +26,7 @@ class Served:
         self.reader.broken = False
 
 
-def server(reader, **options):
+def server(reader, *, gated=False, **options):
     """The same FastAPI that a real process has, with one route of the API."""
     # why: FastAPI's own /docs page loads its scripts from a CDN
     api = FastAPI(title="Stagewatch", docs_url=None, redoc_url=None)
@@ -34,6 +35,8 @@ def server(reader, **options):
     def healthz():
         return "ok"
 
+    if gated:
+        api.add_middleware(Gate, access=options["access"])
     attach(api, reader, MemoryLedger(reader), **options)
     return api
 

@@ -139,7 +139,7 @@ def test_the_tab_carries_the_state(look):
 
 def test_a_link_opens_the_same_page_and_back_goes_back(look, site):
     page = look("/?from=now-6h")
-    page.locator("main a", has_text="chat").first.click()
+    page.locator("section[aria-labelledby=services-title] a", has_text="chat").click()
     page.wait_for_selector("h1:has-text('chat')")
     assert page.url == f"{site.url}/service/chat?from=now-6h"
 

@@ -12,10 +12,12 @@ from collector.query import Window
 from collector.reader import StoreReader
 from collector.store import open_store
 from dashboard import gpus, heat
-from dashboard.boards import Board, Moment, Sight, boards, node_troubles, step_s
+from dashboard.boards import Board, boards, held_down, step_s
 from dashboard.theme import State
 from dashboard.url import View
 from dashboard.viewer import Viewer
+from domain.gpu import Gpu, GpuMoment, Gpus, Sight
+from domain.straggler import Straggler
 from tests.collector.storing import NOW_S
 from tests.dashboard.gpu_hours import an_hour, uuid
 from tests.dashboard.memory import MemoryLedger, MemoryReader
@@ -23,36 +25,48 @@ from tests.dashboard.worlds import WORLDS
 
 NOW = int(NOW_S)
 HOUR = Window(since_s=NOW - 3600, until_s=NOW)
-UP = {"gpu_up": 1.0}
+UP = {"up": True}
+SLOW = Straggler(gpu_uuid="GPU-a", what="sm_clock_hz", value=1.2e9, others=1.98e9)
 
 
 @pytest.mark.parametrize(
-    ("now", "more", "standing"),
+    ("gpu", "more", "standing"),
     [
         ({}, {}, (State.NOT_OBSERVED, "not observed")),
-        ({"gpu_up": 0.0}, {"reason": "gpu_lost"}, (State.PAGE, "lost")),
-        ({"gpu_up": 0.0}, {}, (State.PAGE, "does not answer")),
-        ({**UP, "gpu_recovery_action": 1.0}, {}, (State.PAGE, "needs a reset")),
-        ({**UP, "gpu_row_remap_failure": 1.0}, {}, (State.PAGE, "memory is broken")),
-        ({**UP, "gpu_ecc_uncorrected": 2.0}, {}, (State.TICKET, "memory errors")),
+        ({"up": False, "reason": "gpu_lost"}, {}, (State.PAGE, "lost")),
+        ({"up": False}, {}, (State.PAGE, "does not answer")),
+        ({**UP, "now": {"gpu_recovery_action": 1.0}}, {}, (State.PAGE, "needs a reset")),
+        ({**UP, "now": {"gpu_row_remap_failure": 1.0}}, {}, (State.PAGE, "memory is broken")),
+        (UP, {"wedged": True}, (State.PAGE, "wedged")),
+        ({**UP, "now": {"gpu_ecc_uncorrected": 2.0}}, {}, (State.TICKET, "memory errors")),
         (UP, {"cause": "hw_thermal", "held": 0.06}, (State.TICKET, "held down")),
-        ({**UP, "gpu_busy": 1.0}, {"cause": "sw_power_cap", "held": 0.1}, (State.HEALTHY, "works")),
+        (
+            {**UP, "now": {"gpu_busy": 1.0}},
+            {"cause": "sw_power_cap", "held": 0.1},
+            (State.HEALTHY, "works"),
+        ),
         (UP, {"cause": "sw_power_cap", "held": 0.2}, (State.TICKET, "held down")),
-        ({**UP, "gpu_busy": 0.0}, {}, (State.NO_TRAFFIC, "idle")),
-        ({**UP, "gpu_busy": 1.0, "gpu_sm_active": 0.0}, {}, (State.NO_TRAFFIC, "idle")),
+        ({**UP, "straggles": (SLOW,)}, {}, (State.TICKET, "straggler")),
+        ({**UP, "now": {"gpu_busy": 0.0}}, {}, (State.NO_TRAFFIC, "idle")),
+        (
+            {**UP, "now": {"gpu_busy": 1.0, "gpu_sm_active": 0.0}},
+            {},
+            (State.NO_TRAFFIC, "idle"),
+        ),
         (UP, {}, (State.HEALTHY, "answers")),
-        ({}, {"parent": "GPU-a"}, (State.HEALTHY, "part of a GPU")),
+        ({**UP, "parent": "GPU-a"}, {}, (State.HEALTHY, "part of a GPU")),
+        ({"parent": "GPU-a"}, {}, (State.NOT_OBSERVED, "not observed")),
     ],
 )
-def test_a_board_has_one_state_and_the_word_for_it(now, more, standing):
-    assert Board(uuid="GPU-a", now=now, **more).standing == standing
+def test_a_board_has_one_state_and_the_word_for_it(gpu, more, standing):
+    assert Board(gpu=Gpu(uuid="GPU-a", **gpu), **more).standing == standing
 
 
 moments = st.builds(
-    Moment,
+    GpuMoment,
     sight=st.sampled_from(Sight),
     work=st.none() | st.floats(0, 1),
-    held=st.floats(0, 1),
+    held=st.dictionaries(st.sampled_from(["hw_thermal", "sw_power_cap"]), st.floats(0, 1)),
 )
 
 
@@ -81,7 +95,7 @@ def test_work_that_nobody_told_is_no_shade():
 
 
 def test_what_held_a_gpu_down_is_drawn_over_its_work():
-    strip = heat.strip([Moment(sight=Sight.UP, work=0.9, held=0.5)])
+    strip = heat.strip([GpuMoment(Sight.UP, 0.9, {"hw_thermal": 0.5})])
     classes = [each.className for each in strip.children]
 
     assert classes == ["layer work-5", "layer held"]
@@ -107,25 +121,24 @@ def reader(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(reader):
-    return {each.uuid: each for each in boards(reader, HOUR)}
+    return {each.gpu.uuid: each for each in boards(reader.gpus(HOUR, step_s=60), 60)}
 
 
 def test_trouble_stands_first_then_the_drivers_order(found):
-    places = [each.index for each in found.values() if not each.parent]
+    places = [each.gpu.index for each in found.values() if not each.gpu.parent]
 
-    assert places[:2] == [5, 3]
-    assert places[3:] == [0, 1, 4, 6, 7]
-    assert [each.parent for each in found.values() if each.parent] == [uuid(4)] * 2
+    assert places == [5, 2, 3, 6, 0, 1, 4, 7]
+    assert [e.gpu.parent for e in found.values() if e.gpu.parent] == [uuid(4)] * 2
 
 
 def test_a_lost_gpu_keeps_its_name_and_shows_no_values(found):
     lost = found[uuid(5)]
 
     assert lost.standing == (State.PAGE, "lost")
-    assert lost.name == "NVIDIA H100 80GB HBM3"
+    assert lost.gpu.name == "NVIDIA H100 80GB HBM3"
     assert lost.work is None
-    assert lost.xids == {"79": 1}
-    assert [each.sight for each in lost.moments].count(Sight.DOWN) in (15, 16)
+    assert lost.gpu.xids == {"79": 1}
+    assert [each.sight for each in lost.gpu.moments].count(Sight.DOWN) in (15, 16)
 
 
 def test_a_gpu_that_is_held_down_says_by_what_and_for_how_long(found):
@@ -133,19 +146,40 @@ def test_a_gpu_that_is_held_down_says_by_what_and_for_how_long(found):
 
     assert held.cause == "hw_thermal"
     assert held.held == pytest.approx(0.41, abs=0.02)
-    assert max(each.held for each in held.moments[:25]) == 0
-    assert min(each.held for each in held.moments[-25:-1]) == pytest.approx(0.41, abs=0.1)
+    shares = [each.held.get("hw_thermal", 0.0) for each in held.gpu.moments]
+    assert max(shares[:25]) == 0
+    assert min(shares[-25:-1]) == pytest.approx(0.41, abs=0.1)
+
+
+def test_causes_are_told_one_by_one_and_the_longest_first(reader):
+    told = held_down(reader.gpus(HOUR, step_s=60))
+
+    assert [(each.gpu.uuid, each.cause) for each in told] == [
+        (uuid(3), "hw_thermal"),
+        (uuid(0), "sw_power_cap"),
+    ]
+    assert told[0].share == pytest.approx(0.205, abs=0.01)
+    assert told[0].seconds == pytest.approx(1800 * 0.41, rel=0.02)
+
+
+def test_an_engine_that_stands_still_on_gpus_at_rest_marks_them(found):
+    assert found[uuid(2)].standing == (State.PAGE, "wedged")
+
+
+def test_the_slow_gpu_of_an_engine_is_marked_and_the_other_is_not(found):
+    assert found[uuid(6)].standing == (State.TICKET, "straggler")
+    assert found[uuid(7)].standing == (State.HEALTHY, "works")
 
 
 def test_time_that_nobody_observed_is_a_gap_and_not_rest(found):
-    unseen = [each.sight is Sight.NOT_OBSERVED for each in found[uuid(7)].moments]
+    unseen = [each.sight is Sight.NOT_OBSERVED for each in found[uuid(7)].gpu.moments]
 
     assert 9 <= sum(unseen) <= 10
     assert sum(before is not after for before, after in pairwise(unseen)) == 2
 
 
 def test_a_node_without_a_driver_is_told(reader):
-    assert node_troubles(reader, HOUR) == [("node-2", "version_mismatch")]
+    assert [(e.name, e.reason) for e in reader.gpus(HOUR).nodes] == [("node-2", "version_mismatch")]
 
 
 def test_activity_goes_before_utilisation(found):
@@ -181,6 +215,53 @@ def test_the_page_says_how_many_answer_and_what_is_wrong(reader):
     assert "heat (hardware)" in text
     assert "XID 79 × 1" in text
     assert "/service/chat" in text
+    assert "GPU 5 of node-1 Next: drain the machine" in " ".join(text.split())
+    assert "1 wedged engine" in text
+    assert "24 requests run and no token came for" in text
+    assert "draw no more than when idle (118 W, at rest 118 W)" in text
+    assert "KV cache 97 %" in text
+    assert "J per output token" in text
+    assert "clock 1200, the others 1980 MHz" in text
+    assert "GPU 3: heat (hardware) 20.6 %, 12.3 min" in text
+
+
+def test_many_gpus_that_are_well_are_a_line_for_each_machine():
+    well = {"gpu_busy": 0.5, "gpu_power": 300.0, "gpu_power_limit": 700.0}
+    lost = Gpu(uuid="GPU-lost", node="n1", up=False, reason="hung")
+    many = [Gpu(uuid=f"GPU-{n:03}", node=f"n{n % 2}", up=True, now=well) for n in range(64)]
+    text = shown(_Fixed([lost, *many]))
+
+    assert "64 of 65 GPUs answer" in text
+    assert "hung" in text
+    assert text.count("32 GPUs") == 2
+    assert "9600 W of 22400 W" in text
+    assert "64 GPUs are told together, by machine" in text
+
+
+@pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "\u202egnp.exe", "x" * 5000, ""])
+def test_any_name_is_shown_as_text(name):
+    gpu = Gpu(
+        uuid=name or "GPU-0",
+        name=name,
+        node=name,
+        up=False,
+        reason=name,
+        xids={name: 1},
+        serves=((("replica", name), ("service", name)),) if name else (),
+    )
+
+    assert "0 of 1 GPUs answer" in shown(_Fixed([gpu]))
+
+
+class _Fixed:
+    """A reader of GPUs that are what they are."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def gpus(self, window, *, where=(), step_s=None):
+        del where, step_s
+        return Gpus(since_s=window.since_s, until_s=window.until_s, gpus=self.found)
 
 
 def test_a_window_of_the_past_shows_what_was_then(reader):

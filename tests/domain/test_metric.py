@@ -50,7 +50,8 @@ def test_gpus_have_numbers_of_their_own():
 def test_gpus_and_exports_under_way_have_nothing_to_do_with_requests():
     others = {each.name for each in METRICS.values() if not each.of_requests and not each.of_gpu}
 
-    assert others == {"exports_dropped", "spooled_bytes", "spooled_age"}
+    costs = {"cloudwatch_spending", "cloudwatch_allowance"}
+    assert others == {"exports_dropped", "spooled_bytes", "spooled_age", *costs}
     assert not any(each.of_requests for each in METRICS.values() if each.of_gpu)
 
 

@@ -343,7 +343,7 @@ EXPORT int nvmlSystemGetProcessName(uint pid, char *name, uint len)
 
 /* ------------------------------------------------------ device lookup */
 EXPORT int nvmlDeviceGetCount_v2(uint *n)
-{ GATE(NULL, "DeviceGetCount_v2", 1); NEED(n); *n = gpu_count(); return OK; }
+{ GATE(NULL, "DeviceGetCount_v2", 1); NEED(n); *n = (uint)get_d("count_told", gpu_count()); return OK; }
 
 EXPORT int nvmlDeviceGetHandleByIndex_v2(uint i, struct dev **h)
 {
@@ -578,6 +578,7 @@ static int procs(struct dev *d, const char *call, const char *key, uint *n, stru
             if (d->mig >= 0 && g != (long long)gi) continue;
             p[have++] = (struct proc2){ (uint)pid, used, (uint)g, (uint)c };
         }
+    double told; if (dev_has(&w, "procs_told", &told)) { *n = (uint)told; return TOOSMALL; }
     if (!have) { *n = 0; return OK; }
     if (!out || *n < have) { *n = have; return TOOSMALL; }
     *n = have;
@@ -612,7 +613,7 @@ EXPORT int nvmlDeviceGetProcessUtilization(struct dev *d, struct putil *o, uint 
 EXPORT int nvmlDeviceGetMigMode(struct dev *d, uint *c, uint *p)
 { GATE(d, "DeviceGetMigMode", 0); int e = out_u(d, "mig.mode", c); if (e) return e; if (out_u(d, "mig.pending", p)) *p = *c; return OK; }
 EXPORT int nvmlDeviceIsMigDeviceHandle(struct dev *d, uint *v) { GATE(d, "DeviceIsMigDeviceHandle", 1); NEED(v); *v = d->mig >= 0; return OK; }
-EXPORT int nvmlDeviceGetMaxMigDeviceCount(struct dev *d, uint *n) { GATE(d, "DeviceGetMaxMigDeviceCount", 0); NEED(n); double v; *n = dev_has(d, "mig.mode", &v) ? 7 : 0; return OK; }
+EXPORT int nvmlDeviceGetMaxMigDeviceCount(struct dev *d, uint *n) { GATE(d, "DeviceGetMaxMigDeviceCount", 0); NEED(n); double v; *n = dev_has(d, "mig.mode", &v) ? 7 : 0; if (dev_has(d, "mig.most", &v)) *n = (uint)v; return OK; }
 EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(struct dev *d, uint i, struct dev **h)
 {
     GATE(d, "DeviceGetMigDeviceHandleByIndex", 0); NEED(h);

@@ -49,8 +49,15 @@ def served(
     for worker in range(decode):
         own = order[went[order] == worker]
         factor = (slow or {}).get(worker, 1.0)
-        _generate(wanted, own, told, lambda b, kv, f=factor: f * decode_s(b, kv), transfer_s, slots)
-    return _period(wanted, told, where, went, prefill, decode)
+        _generate(
+            wanted,
+            own,
+            told,
+            lambda b, kv, f=factor: f * decode_s(b, kv),
+            transfer_s=transfer_s,
+            slots=slots,
+        )
+    return _period(wanted, told, where, went, prefill=prefill, decode=decode)
 
 
 def _fill(wanted, own, told, step_s):
@@ -71,7 +78,7 @@ def _fill(wanted, own, told, step_s):
         told["filled"][batch] = free_s
 
 
-def _generate(wanted, own, told, step_s, transfer_s, slots):
+def _generate(wanted, own, told, step_s, *, transfer_s, slots):
     """One step at a time; who has come by then joins the next one."""
     now_s, place, running = 0.0, 0, {}
     while place < len(own) or running:
@@ -95,7 +102,7 @@ def _generate(wanted, own, told, step_s, transfer_s, slots):
                 del running[request]
 
 
-def _period(wanted, told, where, went, prefill, decode):
+def _period(wanted, told, where, went, *, prefill, decode):
     at_s = wanted["arrival_s"]
     workers = [Worker(name=f"p{n}", kind=PREFILL) for n in range(prefill)]
     workers += [Worker(name=f"d{n}", kind=DECODE) for n in range(decode)]

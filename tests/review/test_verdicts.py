@@ -17,21 +17,23 @@ from tests.review import fleets, weeks
 @pytest.fixture(scope="module")
 def starved():
     """Prefill is short, decode has room: a decode worker should move."""
-    period = weeks.week(2, 4, per_s=33, prompt=2500)
-    return review(period, weeks.question(transfer_failures=0, start_s=90.0))
+    period = weeks.week(2, 6, per_s=30, prompt=2500)
+    promise = Promise(ttft_s=0.5, tpot_s=0.02, target=0.9)
+    return review(period, weeks.question(promise=promise, transfer_failures=0, start_s=90.0))
 
 
 @pytest.fixture(scope="module")
 def fine():
-    return review(weeks.week(2, 1, per_s=12), weeks.question())
+    return review(weeks.week(1, 1, per_s=12), weeks.question())
 
 
-def test_a_promise_that_is_missed_and_could_be_kept_moves_a_worker(starved):
+def test_a_promise_that_is_missed_and_could_be_kept_moves_a_worker_canary_first(starved):
     assert starved.verdict.kind is VerdictKind.MOVE
-    assert starved.verdict.says == "Move 1 decode → prefill (2P:4D → 3P:3D)"
+    assert starved.verdict.says == ("Canary first: Move 1 decode → prefill (2P:6D → 3P:5D)")
     assert starved.observed.goodput < 0.95
     (chosen,) = (each for each in starved.alternatives if each.split == starved.verdict.aim)
     assert chosen.sureness.meets >= 0.95
+    assert Flag.CANARY in chosen.flags
     assert chosen.money.per_week == starved.alternatives[0].money.per_week
 
 
@@ -39,14 +41,14 @@ def test_the_move_has_a_plan_that_drains_before_it_adds(starved):
     acts = [step.act for step in starved.plan.steps]
 
     assert acts == [Act.DRAIN, Act.ADD]
-    assert starved.plan.lowest_workers == 5
-    assert starved.plan.most_workers == 6
+    assert starved.plan.lowest_workers == 7
+    assert starved.plan.most_workers == 8
     assert "drain" in starved.plan.steps[0].says
 
 
 def test_a_promise_that_is_kept_where_nothing_cheaper_surely_keeps_it_needs_nothing(fine):
     assert fine.verdict.kind is VerdictKind.DO_NOTHING
-    assert fine.verdict.says == "Keep 2P:1D"
+    assert fine.verdict.says == "Keep 1P:1D"
     assert fine.plan is None
     assert fine.advice.goodput == fine.alternatives[0].sureness.goodput
 
@@ -98,8 +100,8 @@ def test_a_model_that_does_not_reproduce_what_was_seen_recommends_nothing():
 def test_the_current_split_comes_first_and_merged_workers_are_always_among_the_rest(starved):
     splits = [str(each.split) for each in starved.alternatives]
 
-    assert splits[0] == "2P:4D"
-    assert {"3P:3D", "1P:5D", "6 merged", "2P:3D", "1P:4D"} <= set(splits)
+    assert splits[0] == "2P:6D"
+    assert {"3P:5D", "1P:7D", "8 merged", "2P:5D", "1P:6D"} <= set(splits)
     (merged,) = (each for each in starved.alternatives if each.split.merged)
     assert merged.flags == (Flag.LOW_CONFIDENCE,)
 
@@ -110,7 +112,7 @@ def test_a_review_reads_back_as_the_same_value(starved, fine):
 
 
 def test_the_same_review_is_the_same_text(fine):
-    again = review(weeks.week(2, 1, per_s=12), weeks.question())
+    again = review(weeks.week(1, 1, per_s=12), weeks.question())
 
     assert to_json(again) == to_json(fine)
 
@@ -141,12 +143,12 @@ def test_a_damaged_review_names_the_place(fine):
 def test_last_weeks_advice_stands_beside_what_came(fine):
     last = replace(fine.advice, at_s=1.0)
 
-    told = review(weeks.week(2, 1, per_s=12, seed=4), weeks.question(last=last)).track_record
+    told = review(weeks.week(1, 1, per_s=12, seed=4), weeks.question(last=last)).track_record
 
     assert told.comparable
     assert told.followed is None
     assert told.goodput is not None
-    assert "was foretold for 2P:1D" in told.says
+    assert "was foretold for 1P:1D" in told.says
 
 
 def test_progress_is_told_between_replays():

@@ -85,6 +85,19 @@ def test_validate_has_no_doubt_about_spans(file, tmp_path, capsys):
     assert "coarse" not in capsys.readouterr().out
 
 
+def test_validate_says_where_nobody_has_measured(file, tmp_path, capsys):
+    now_s = time.time()
+    with writing(tmp_path, now=lambda: now_s) as writer:
+        writer.traces(traces(span(1, end_s=int(now_s) - 60, **{TTFT: 0.1})))
+
+    path = file("- p99 ttft <= 1.5s\n- p99 ttft <= 1.5s where service=caht\n")
+    assert slo("validate", path, "--data-dir", tmp_path) == 0
+
+    notes = [line for line in capsys.readouterr().out.splitlines() if "note:" in line]
+    assert len(notes) == 1
+    assert "nobody has measured ttft there" in notes[0]
+
+
 def test_schema_prints_what_editors_read(capsys):
     assert slo("schema") == 0
     assert capsys.readouterr().out == schema_text()

@@ -20,7 +20,7 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "name", ["settings.md", "metrics.md", "commands.md", "engines.md", "api.md"]
+    "name", ["settings.md", "metrics.md", "commands.md", "engines.md", "diagnosis.md", "api.md"]
 )
 def test_the_reference_is_the_reviewed_one_golden(made, golden, name):
     golden(f"../../docs/reference/{name}", made[name])

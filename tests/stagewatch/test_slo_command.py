@@ -42,6 +42,13 @@ def test_a_file_that_is_no_scenario_is_one_clear_error(tmp_path, capsys):
     assert "cannot be read" in capsys.readouterr().err
 
 
+def test_a_file_that_is_no_scenario_holds_up_no_other(tmp_path, capsys):
+    (good,) = (ROOT / "tests" / "scenarios").glob("w01*.yaml")
+
+    assert slo("test", tmp_path / "none.yaml", good) == 1
+    assert "5 of 5 expectations hold\n1 of 2 files cannot be read" in capsys.readouterr().out
+
+
 @pytest.fixture
 def data_dir(tmp_path):
     state = open_state(f"sqlite:///{tmp_path / 'alerts.db'}")

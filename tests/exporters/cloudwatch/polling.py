@@ -3,6 +3,7 @@
 import random
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import boto3
 
@@ -53,6 +54,7 @@ def settings_of(*endpoints, url=None, scope=(), **more):
     return CloudWatchSettings.model_validate({"scopes": [{**told, **dict(scope)}], **more})
 
 
+@lru_cache(maxsize=1)
 def nobody():
     """A session of credentials that open nothing."""
     return boto3.session.Session(

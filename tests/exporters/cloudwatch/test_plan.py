@@ -31,7 +31,9 @@ def series(endpoint):
 
 
 @pytest.mark.parametrize(("endpoint", "metrics"), [(SAGEMAKER, 16), (BEDROCK, 11)])
-def test_an_endpoint_costs_at_most_1_60_dollars_a_month(endpoint, metrics):
+def test_an_endpoint_that_is_active_half_the_hours_costs_at_most_1_60_dollars_a_month(
+    endpoint, metrics
+):
     asked = series(endpoint)
 
     plan = planned(asked, active_share=0.5)
@@ -41,13 +43,20 @@ def test_an_endpoint_costs_at_most_1_60_dollars_a_month(endpoint, metrics):
     assert plan.usd_per_month <= 1.60
 
 
-def test_an_idle_endpoint_costs_less_and_a_busy_one_more():
-    asked = series(SAGEMAKER)
-    idle, half, busy = (planned(asked, active_share=s).usd_per_month for s in (0, 0.5, 1))
+@pytest.mark.parametrize(
+    ("endpoint", "always", "half", "a_tenth"),
+    [(SAGEMAKER, 2.39, 1.56, 0.89), (BEDROCK, 2.51, 1.56, 0.79)],
+)
+def test_other_hours_cost_no_more_than_the_tiers_were_chosen_for(endpoint, always, half, a_tenth):
+    """What objectives need each minute is 1.73 $ by itself where every hour has traffic."""
+    asked = series(endpoint)
+    costs = [planned(asked, active_share=share).usd_per_month for share in (1, 0.5, 0.1)]
 
-    assert idle < half < busy
-    assert half == pytest.approx((idle + busy) / 2)
-    assert busy <= 2.51
+    assert costs[0] > costs[1] > costs[2]
+    assert round(costs[0], 2) <= always
+    assert round(costs[1], 2) <= half
+    assert round(costs[2], 2) <= a_tenth
+    assert costs[1] == pytest.approx((costs[0] + planned(asked, active_share=0).usd_per_month) / 2)
 
 
 @settings(max_examples=10)

@@ -24,7 +24,7 @@ from stagewatch import cloudwatch_command, exporter_command
 from stagewatch.__main__ import main
 from tests.collector.endpoint_points import kept
 from tests.collector.serving import http_server
-from tests.collector.storing import writing
+from tests.collector.storing import number, writing
 from tests.exporters.cloudwatch.polling import BEDROCK, MODEL, SAGEMAKER, VARIANT, settings_of
 from tests.fake_cloudwatch.account import AwsError
 from tests.fake_cloudwatch.server import fake_cloudwatch
@@ -101,7 +101,11 @@ def test_what_cloudwatch_says_stands_in_the_store_under_our_service(tmp_path, fa
             until(lambda: len([k for k in kept(store) if k[1] == "ModelLatency"]) >= 10)
             until(lambda: [k for k in kept(store) if k[0] == "assistant"])
             page = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+            until(lambda: number(store, "cloudwatch_spending")[0])
 
+    assert number(store, "cloudwatch_spending")[1] > 0
+    assert number(store, "spooled_bytes")[0]
+    assert number(store, "cloudwatch_allowance") == (None, None), "nobody set a budget"
     found = [
         told for (service, name, _), (told, *_) in kept(store).items() if name == "ModelLatency"
     ]

@@ -17,6 +17,7 @@ from tests.paths import SHARED
 GPU = SHARED / "data/gpu"
 pytestmark = pytest.mark.skipif(not GPU.exists(), reason="the public GPU captures are not here")
 EXPORTER = sorted(GPU.glob("nvidia_gpu_exporter/*.metrics"))
+TEXTS = sorted(GPU.glob("nvidia_gpu_exporter/*.txt"))
 PAGES = sorted(GPU.glob("run-ai/*.ini"))
 XML = sorted(GPU.glob("telegraf/*.xml"))
 
@@ -92,9 +93,7 @@ def test_a_loaded_board_shows_why_utilisation_proves_no_work(path):
         assert page["nvidia_smi_utilization_memory_ratio"] <= 0.11
 
 
-@pytest.mark.parametrize(
-    "path", sorted(GPU.glob("nvidia_gpu_exporter/*.txt")), ids=lambda path: path.stem[13:]
-)
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem[13:])
 def test_recorded_memory_is_reserved_plus_used_plus_free(path):
     text = path.read_text()
     blocks = re.findall(

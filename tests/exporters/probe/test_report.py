@@ -253,3 +253,22 @@ def test_an_answer_in_one_chunk_has_no_tokens_to_tell_a_tpot_of():
 
     assert lump.tpot_s is None
     assert "gen_ai.usage.output_tokens" not in span(lump)[2]
+
+
+def levels_told(target, done):
+    reading = Reporter(target, 0).reading(done, 10**9)
+    return {each.metric: each.value for each in reading.levels}
+
+
+def test_what_may_be_spent_is_told_beside_what_was_and_nothing_where_nobody_said():
+    prices = {"input_usd_per_million": 1.0, "output_usd_per_million": 1.0}
+    limited = target_of("http://here", month_tokens=1000, month_usd=2.0, **prices)
+    free = target_of("http://here")
+
+    assert levels_told(limited, Round(month_usd=0.5, month_tokens=90)) == {
+        "probe_spending": 0.5,
+        "probe_month_tokens": 90.0,
+        "probe_allowance": 2.0,
+        "probe_token_allowance": 1000.0,
+    }
+    assert levels_told(free, Round(refused_as="no_books")) == {}

@@ -1,0 +1,57 @@
+"""`/api/v1/diagnosis`: why a service is slow, or was at an instant."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse
+
+from alerts.diagnosis.inquest import diagnose, service_of
+from alerts.diagnosis.telling import diagnosis_json
+from alerts.promise import Definition
+from collector.query import Reader
+from domain.errors import StagewatchError, StoreError
+
+__all__ = ["diagnosis_router"]
+
+_LONGEST = 256
+
+
+def diagnosis_router(
+    reader: Reader,
+    definitions: Sequence[Definition],
+    *,
+    instant: Callable[[str, float], float],
+    clock: Callable[[], float] = time.time,
+) -> APIRouter:
+    """`instant` reads a time as people type it."""
+    routes = APIRouter(prefix="/api/v1", tags=["diagnosis"])
+
+    @routes.get("/diagnosis", response_model=None)
+    def diagnosis(
+        service: Annotated[
+            str | None, Query(max_length=_LONGEST, description="Needed where there are several.")
+        ] = None,
+        at: Annotated[
+            str, Query(max_length=64, description="RFC 3339, `now-1h`, or seconds since 1970.")
+        ] = "now",
+    ) -> dict[str, Any] | JSONResponse:
+        """Where the time goes and why: at most three causes, and what was not evaluated."""
+        try:
+            at_s = int(instant(at, clock()))
+            name = service_of(reader, service, at_s)
+            return diagnosis_json(diagnose(reader, name, at_s, definitions))
+        except StagewatchError as error:
+            return _problem(error)
+
+    return routes
+
+
+def _problem(error: StagewatchError) -> JSONResponse:
+    """What is wrong with the question, or that the store cannot be read."""
+    told = {"where": error.where, "problem": error.problem, "remedy": error.remedy}
+    status = 503 if isinstance(error, StoreError) else 400
+    return JSONResponse({"detail": str(error), **told}, status)

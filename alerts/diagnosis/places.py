@@ -1,0 +1,47 @@
+"""Where each stage is worst: the replica that stands out, else its pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from collector.query import Stages
+from domain.labels import Labels, project, value_of
+from domain.request import Stage
+
+__all__ = ["token_seconds", "worst_places"]
+
+_STANDS_OUT = 1.5
+
+
+def worst_places(replicas: Sequence[Stages]) -> dict[Stage, str]:
+    """A replica that takes half as long again as the better half of its like; else the pool."""
+    return {
+        stage: place for stage in Stage if (place := _worst(_means_s(replicas, stage))) is not None
+    }
+
+
+def token_seconds(means_s: Mapping[Labels, float]) -> str | None:
+    """The same of seconds per token."""
+    return _worst(dict(means_s.items()))
+
+
+def _means_s(replicas: Sequence[Stages], stage: Stage) -> dict[Labels, float]:
+    return {
+        each.labels: part.mean_s
+        for each in replicas
+        for part in each.stages
+        if part.stage is stage and part.mean_s is not None and value_of(each.labels, "replica")
+    }
+
+
+def _worst(means_s: Mapping[Labels, float]) -> str | None:
+    if not means_s:
+        return None
+    worst = max(means_s, key=lambda each: (means_s[each], each))
+    like = project(worst, ("pool", "role"))
+    peers = sorted(s for labels, s in means_s.items() if project(labels, ("pool", "role")) == like)
+    middle_s = peers[(len(peers) - 1) // 2]
+    replica = value_of(worst, "replica")
+    if len(peers) > 1 and means_s[worst] > _STANDS_OUT * middle_s:
+        return replica
+    return value_of(worst, "pool") or replica

@@ -1,0 +1,1 @@
+"""Grafana dashboards over what our sidecars and our pages show to a Prometheus."""

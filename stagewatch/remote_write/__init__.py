@@ -1,0 +1,1 @@
+"""Our answers written to a Prometheus, a Mimir, a Thanos or a VictoriaMetrics that takes remote-write."""

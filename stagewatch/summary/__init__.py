@@ -1,0 +1,1 @@
+"""What a Prometheus may have of our answers: quantiles with their doubt, requests, burn, alerts."""
