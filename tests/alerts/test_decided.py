@@ -53,12 +53,21 @@ def test_beyond_the_top_edge_no_page_can_be_sure(reader):
 def test_each_limit_of_goodput_is_looked_at(reader):
     lines = told(reader, "goodput ttft <= 1.5s and tpot <= 50ms 99%")
 
-    assert [line.split(" is coarse")[0] for line in lines] == ["note: the source of ttft <= 1.5s"]
+    assert [line.split(" is coarse")[0].split(" there")[0] for line in lines] == [
+        "note: the source of ttft <= 1.5s",
+        "note: nobody has measured tpot",
+    ]
 
 
-@pytest.mark.parametrize("text", ["99% available", "no silent in 99% of minutes", "p99 e2e <= 1s"])
+@pytest.mark.parametrize("text", ["99% available", "no silent in 99% of minutes"])
 def test_what_no_coarse_source_tells_needs_no_words(reader, text):
     assert told(reader, text) == []
+
+
+def test_what_nobody_has_measured_is_said(reader):
+    (line,) = told(reader, "p99 e2e <= 1s")
+
+    assert line.startswith("note: nobody has measured e2e there")
 
 
 def test_an_offered_threshold_is_decided(reader):
