@@ -11,18 +11,25 @@ from domain.request import Stage
 __all__ = ["token_seconds", "worst_places"]
 
 _STANDS_OUT = 1.5
+_QUEUE_STANDS_OUT = 3.0
+"""Waits grow as load / (1 - load): near full, a tenth more load doubles them, and blames nobody."""
 
 
 def worst_places(replicas: Sequence[Stages]) -> dict[Stage, str]:
-    """A replica that takes half as long again as the better half of its like; else the pool."""
-    return {
-        stage: place for stage in Stage if (place := _worst(_means_s(replicas, stage))) is not None
+    """A replica that takes half as long again as the better half of its like; else the pool.
+
+    Of the queue it must be three times as long.
+    """
+    limits = {Stage.QUEUE: _QUEUE_STANDS_OUT}
+    found = {
+        stage: _worst(_means_s(replicas, stage), limits.get(stage, _STANDS_OUT)) for stage in Stage
     }
+    return {stage: place for stage, place in found.items() if place is not None}
 
 
 def token_seconds(means_s: Mapping[Labels, float]) -> str | None:
     """The same of seconds per token."""
-    return _worst(dict(means_s.items()))
+    return _worst(means_s, _STANDS_OUT)
 
 
 def _means_s(replicas: Sequence[Stages], stage: Stage) -> dict[Labels, float]:
@@ -34,7 +41,7 @@ def _means_s(replicas: Sequence[Stages], stage: Stage) -> dict[Labels, float]:
     }
 
 
-def _worst(means_s: Mapping[Labels, float]) -> str | None:
+def _worst(means_s: Mapping[Labels, float], stands_out: float) -> str | None:
     if not means_s:
         return None
     worst = max(means_s, key=lambda each: (means_s[each], each))
@@ -42,6 +49,6 @@ def _worst(means_s: Mapping[Labels, float]) -> str | None:
     peers = sorted(s for labels, s in means_s.items() if project(labels, ("pool", "role")) == like)
     middle_s = peers[(len(peers) - 1) // 2]
     replica = value_of(worst, "replica")
-    if len(peers) > 1 and means_s[worst] > _STANDS_OUT * middle_s:
+    if len(peers) > 1 and means_s[worst] > stands_out * middle_s:
         return replica
     return value_of(worst, "pool") or replica
