@@ -9,18 +9,7 @@ from urllib.parse import urlsplit
 from domain.errors import InputError
 from domain.labels import LABEL_NAMES, MAX_LABEL_LENGTH, Labels
 
-__all__ = ["SEEN", "Change", "report"]
-
-SEEN = (
-    "version",
-    "replica appeared",
-    "replica vanished",
-    "promise",
-    "silence",
-    "throttling",
-    "incident",
-)
-"""Kinds that Stagewatch sees by itself; whoever reports one may call it anything else."""
+__all__ = ["Change", "report"]
 
 _KIND = re.compile(r"[a-z][a-z0-9 _-]{0,31}")
 _LONGEST_TITLE = 200

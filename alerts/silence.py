@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from alerts.incident import Incident
 from alerts.matcher import Matcher, matchers_of
 from alerts.tables import SilenceRow, writing
 from domain.errors import InputError
 from domain.labels import Labels
 
-__all__ = ["LONGEST_S", "Silence", "Silences", "Wish", "covering", "first_covering", "subject"]
+__all__ = ["LONGEST_S", "Silence", "Silences", "Wish", "active", "first_covering", "subject"]
 
 _DAY_S = 86_400
 LONGEST_S = 30 * _DAY_S
@@ -87,18 +86,6 @@ def subject(
     there = {"alertname": name or objective_id, "dedup_key": dedup_key}
     ours = {"objective": objective_id, "severity": severity, "tier": tier}
     return {**dict(labels), **there, **ours}
-
-
-def covering(session: Session, incident: Incident, labels: Labels, at_s: int) -> str | None:
-    """The silence that mutes this incident at that instant, or None."""
-    about = subject(
-        labels,
-        objective_id=incident.objective_id,
-        severity=incident.severity.value,
-        tier=incident.tier.value,
-    )
-    found = first_covering(active(session, at_s), about)
-    return found.id if found else None
 
 
 def first_covering(silences: Iterable[Silence], about: Mapping[str, str]) -> Silence | None:

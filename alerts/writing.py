@@ -13,9 +13,8 @@ from alerts.quantity import decimal_text, instant_text, seconds_text, share_text
 from alerts.sentence import sentence
 from domain.objective import Objective, usual_min_events
 
-__all__ = ["SCHEMA_COMMENT", "entry", "written"]
+__all__ = ["entry", "written"]
 
-SCHEMA_COMMENT = "# yaml-language-server: $schema=objectives.schema.json\n"
 _PLAIN = Definition.__dataclass_fields__
 
 

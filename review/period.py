@@ -130,10 +130,6 @@ class Period:
         told = {each.name: getattr(self, each.name) for each in fields(self)}
         return Period(**(told | {name: told[name][rows] for name in COLUMNS}))
 
-    def of_role(self, *roles: str) -> tuple[int, ...]:
-        """Places of the workers with one of these roles."""
-        return tuple(n for n, worker in enumerate(self.workers) if worker.kind.role in roles)
-
 
 def period_of(
     columns: Mapping[str, Any],

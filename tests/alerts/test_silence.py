@@ -4,13 +4,11 @@ import pytest
 from sqlalchemy.orm import Session
 
 from alerts.acknowledgement import Acknowledged
-from alerts.incident import Incident, Tier
 from alerts.matcher import matchers_of
 from alerts.preview import preview
-from alerts.silence import LONGEST_S, Silences, Wish, covering
+from alerts.silence import LONGEST_S, Silences, Wish, active, first_covering, subject
 from alerts.tables import open_state
 from domain.errors import InputError
-from domain.objective import Severity
 from tests.alerts.fleet import START_S, chat
 from tests.alerts.scene import Scene
 
@@ -116,19 +114,13 @@ def test_those_in_force_are_listed_before_those_that_are_over(state):
 )
 def test_a_silence_covers_what_all_its_matchers_match(state, matchers, covers):
     made = Silences(state).create(wish(matchers=matchers_of(matchers)), at_s=START_S)
-    page = Incident(
-        objective_id="chat-ttft",
-        tier=Tier.PAGE,
-        severity=Severity.PAGE,
-        key="k",
-        started_at_s=START_S,
-    )
+    about = subject((("service", "chat"),), objective_id="chat-ttft", severity="page", tier="page")
 
     with Session(state) as session:
-        found = covering(session, page, (("service", "chat"),), START_S + 1)
-        before = covering(session, page, (("service", "chat"),), START_S - 1)
+        found = first_covering(active(session, START_S + 1), about)
+        before = first_covering(active(session, START_S - 1), about)
 
-    assert found == (made.id if covers else None)
+    assert (found and found.id) == (made.id if covers else None)
     assert before is None
 
 
