@@ -8,6 +8,8 @@ from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import PlainTextResponse
 
 from alerts.blame import Blame
+from alerts.diagnosed import Diagnosed
+from alerts.diagnosis.telling import diagnosis_json
 from alerts.evidence import csv_text
 from alerts.ledger import AlertRecord, Ledger
 from alerts.response import Acknowledgement
@@ -57,7 +59,7 @@ def router(ledger: Ledger) -> APIRouter:
         record = ledger.alert(alert_id)
         if record is None:
             raise HTTPException(404, f"there is no alert {alert_id!r}; see /api/v1/alerts")
-        return alert_json(record)
+        return {**alert_json(record), "diagnosis": _diagnosis(ledger.diagnosed(alert_id))}
 
     @routes.get("/alerts/{alert_id}/slices.csv", response_class=PlainTextResponse)
     def slices_csv(alert_id: str) -> PlainTextResponse:
@@ -163,6 +165,14 @@ def alert_json(record: AlertRecord) -> dict[str, Any]:
             for each in record.history
         ],
     }
+
+
+def _diagnosis(found: Diagnosed | None) -> dict[str, Any] | None:
+    """As `/api/v1/diagnosis` answers: when it fired, and last. `latest` is null until then."""
+    if found is None:
+        return None
+    latest = None if found.latest is None else diagnosis_json(found.latest)
+    return {"first": diagnosis_json(found.first), "latest": latest}
 
 
 def _acknowledgement(taken: Acknowledgement | None) -> dict[str, Any] | None:

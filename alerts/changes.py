@@ -33,7 +33,7 @@ def changes(
     reader: Reader, ledger: Ledger, window: Window, *, where: Labels = (), now_s: int
 ) -> list[Change]:
     """Of what the labels ask for, oldest first. Instants seen in telemetry are good to a step."""
-    standings = [each for each in ledger.standings() if _touches(each, where)]
+    standings = [each for each in ledger.standings(spark_s=0) if _touches(each, where)]
     found = [
         *_versions(reader, window, where),
         *_replicas(reader, window, where),
@@ -78,9 +78,7 @@ def _versions(reader: Reader, window: Window, where: Labels) -> Iterator[Change]
 def _replicas(reader: Reader, window: Window, where: Labels) -> Iterator[Change]:
     """Replicas that came or went while their service went on; together where at one minute."""
     seen: dict[tuple[int, str, str], list[str]] = defaultdict(list)
-    for each in reader.freshness(window):
-        if value_of(where, "service") not in ("", each.service):
-            continue
+    for each in reader.freshness(window, service=value_of(where, "service")):
         for replica in each.replicas:
             name = value_of(replica.labels, "replica")
             if not name or not _is_of(replica, where):
@@ -110,8 +108,6 @@ def _is_of(replica: Replica, where: Labels) -> bool:
 
 def _throttling(reader: Reader, window: Window, where: Labels) -> Iterator[Change]:
     """When clocks began to be held down for a fifth of a step or more."""
-    if not reader.label_values("gpu_uuid", window):
-        return
     step = _step_s(window)
     begun: dict[tuple[int, str], list[str]] = defaultdict(list)
     for gpu in reader.gpus(window, where=where, step_s=step).gpus:

@@ -16,6 +16,7 @@ from alerts.breaker import CLOSED, Breaker
 from alerts.receivers.attempt import Attempt, Fate, Receiver
 from alerts.receivers.settings import CommonSettings
 from alerts.tables import AlertRow, AttemptRow, MetaRow, OutboxRow, ReceiptRow, writing
+from domain.own_work import Kind, own_work
 
 __all__ = ["Courier", "backoff_s"]
 
@@ -71,7 +72,11 @@ class Courier:
         with Session(self._state) as session:
             kept = session.get(ReceiptRow, (self._name, _alert_of(body)))
             receipt = "" if kept is None else kept.receipt
-        return self._receiver.send(body, key=key, now_s=now_s, receipt=receipt)
+        about = {"stagewatch.receiver": self._name}
+        with own_work(f"notify {self._receiver.settings.type}", about, Kind.CLIENT) as piece:
+            attempt = self._receiver.send(body, key=key, now_s=now_s, receipt=receipt)
+            piece.tell("stagewatch.fate", attempt.fate.value)
+        return attempt
 
     def _open(self, session: Session) -> Sequence[_Open]:
         """The first undone notification of each alert identity, oldest first."""

@@ -21,6 +21,8 @@ from sqlalchemy.orm import Session
 from alerts.blame import NOT_ASKED, Blame
 from alerts.budget_records import newer_resets, spending
 from alerts.course import Course
+from alerts.diagnosed import keep_diagnoses
+from alerts.diagnosis.diagnosis import Diagnosis
 from alerts.evidence import Evidence, evidence, keep
 from alerts.incident import Change, Event, Incident, worth_telling
 from alerts.inquiry import Inquiry
@@ -40,8 +42,10 @@ from alerts.records import (
 )
 from alerts.settings import AlertsSettings
 from alerts.tables import writing
+from alerts.told_changes import ToldChanges
 from collector.query import Reader, Window
 from domain.errors import StoreError
+from domain.own_work import own_work
 from domain.slice import MINUTE_S, Slice
 
 __all__ = ["Evaluator"]
@@ -52,10 +56,8 @@ _STEP_S = 12 * _HOUR_S
 _FIRST_FILL_S = 6 * _HOUR_S
 _FIRST_STEP_S = _HOUR_S
 _FILL_S = 24 * _HOUR_S
-_FILL_BUDGET_S = 0.2
 _FILL_LEAST_S = 600
 _LIVE_S = 180
-_REFRESH_S = 300
 _AHEAD_S = 120
 
 
@@ -66,6 +68,7 @@ class _Step:
     fresh: list[tuple[Course, list[Slice]]] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     accused: list[tuple[Course, Incident, Blame | None]] = field(default_factory=list)
+    diagnosed: list[tuple[str, Diagnosis]] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
 
 
@@ -73,6 +76,7 @@ class Evaluator:
     """Walks all objectives through time. One thread calls `tick`; readers use the ledger.
 
     `replaying`: the minutes are past, so none was slept through and none is asked for from before.
+    `fill_s`: how long a tick may spend on the past of a promise that is new.
     """
 
     def __init__(
@@ -85,7 +89,9 @@ class Evaluator:
         wake: Callable[[], None] = lambda: None,
         replaying: bool = False,
         composites: Sequence[Composite] = (),
+        fill_s: float = 0.2,
     ) -> None:
+        self._fill_s = fill_s
         self._reader = reader
         self._definitions = objectives
         self._state = state
@@ -101,6 +107,7 @@ class Evaluator:
         self._reset_id = 0
         self._forgotten_s = 0.0
         self._pastless: set[str] = set()
+        self._diagnosed: set[str] = set()
         self._loop = Loop("evaluator", self.tick)
 
     @property
@@ -138,7 +145,8 @@ class Evaluator:
             self._heed_resets()
             failed: dict[str, Exception] = {}
             while due := self._due(failed):
-                changes += self._step(due, now_s, failed)
+                with own_work("evaluate", {"stagewatch.objectives": len(due)}):
+                    changes += self._step(due, now_s, failed)
             self._check(failed)
             self._fill()
             self._forget(now_s)
@@ -187,6 +195,7 @@ class Evaluator:
             save_courses(session, self._courses)
             save_composites(session, self._composites)
         self._leaving = {}
+        self._diagnosed.clear()  # why: what was known of a step that failed was never written
         self._loaded = True
         self._fill_first()
 
@@ -211,7 +220,8 @@ class Evaluator:
         self, due: Sequence[Course], now_s: float, failed: dict[str, Exception]
     ) -> list[Change]:
         """At most half a day of minutes of every objective, in one transaction."""
-        inquiry = Inquiry(self._reader, () if self._replaying else self._definitions)
+        promises = () if self._replaying else self._definitions
+        inquiry = Inquiry(self._reader, promises, ToldChanges(self._state))
         step = _Step()
         windows = [self._window(course) for course in due]
         indicators = [course.definition.objective.indicator for course in due]
@@ -236,6 +246,7 @@ class Evaluator:
                 (course, incident, self._blamed(inquiry, course, incident, step.notices))
                 for incident in course.incidents.values()
             ]
+            step.diagnosed += inquiry.diagnoses(course, self._diagnosed)
         with writing(self._state) as session, session.begin():
             save_minutes(session, step.fresh)
             save_courses(session, [course for course, _ in step.fresh])
@@ -261,12 +272,7 @@ class Evaluator:
             self._courses[place].trouble = said
         save_courses(session, [each for each in self._courses if each.definition.id in failed])
 
-    def _write(
-        self,
-        session: Session,
-        step: _Step,
-        now_s: float,
-    ) -> None:
+    def _write(self, session: Session, step: _Step, now_s: float) -> None:
         link = self._settings.public_url.rstrip("/")
         for said in step.notices:
             record(
@@ -280,6 +286,7 @@ class Evaluator:
         for course, incident, blame in step.accused:
             refresh(session, course, incident, blame)
         keep(session, step.evidence)
+        keep_diagnoses(session, step.diagnosed)
 
     def _window(self, course: Course) -> Window:
         """The minutes to be judged, and those before them that may have changed."""
@@ -334,14 +341,13 @@ class Evaluator:
     def _fill(self) -> None:
         """Asks the reader for minutes from before an objective was promised, a little per tick."""
         began_s = time.monotonic()
-        while time.monotonic() - began_s < _FILL_BUDGET_S:
-            wanting = [each for each in self._courses if self._wants_past(each)]
-            if not wanting:
-                return
+        while wanting := [each for each in self._courses if self._wants_past(each)]:
             newest_s = max(each.filled_from_s for each in wanting)
             some = [each for each in wanting if each.filled_from_s == newest_s]
             length_s = max(_FILL_S // len(some), _FILL_LEAST_S) // MINUTE_S * MINUTE_S
             self._fill_all(some, length_s)
+            if time.monotonic() - began_s >= self._fill_s:
+                return
 
     def _fill_all(self, courses: Sequence[Course], length_s: int) -> None:
         """So many more seconds of the past of each; what many of them share is read once."""
@@ -385,12 +391,8 @@ class Evaluator:
     def _blamed(
         self, inquiry: Inquiry, course: Course, incident: Incident, notices: Sequence[Notice]
     ) -> Blame | None:
-        """The blame just found, or asked for anew now and then; None: the one that is known stays."""
+        """The blame just found, or asked for anew; None: the one that is known stays."""
         for said in notices:
             if said.change.incident.id == incident.id:
                 return said.blame
-        verdict = course.verdict_of(incident.tier)
-        due = (course.evaluated_until_s - incident.started_at_s) % _REFRESH_S == 0
-        if self._replaying or verdict is None or incident.stale or not due:
-            return None
-        return inquiry.blame(course, verdict, at_s=course.evaluated_until_s)
+        return None if self._replaying else inquiry.again(course, incident)

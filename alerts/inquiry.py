@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from alerts.blame import PER_TOKEN, Blame, blame, per_token, stage_metric
+from alerts.change import Change
 from alerts.course import Course
+from alerts.diagnosis.diagnosis import Diagnosis
 from alerts.diagnosis.inquest import diagnose_window
 from alerts.diagnosis.promises import promised_by
+from alerts.diagnosis.rule import Confidence
 from alerts.diagnosis.telling import lines
 from alerts.diagnosis.windows import around
+from alerts.diagnosis.wording import plain
 from alerts.evaluate import Verdict
-from alerts.incident import Event
+from alerts.incident import Event, Incident, Tier
 from alerts.notice import Notice
 from alerts.promise import Definition
+from alerts.told_changes import ToldChanges
 from collector.query import Reader, Selection, Stages, Window
 from domain.condition import Condition, ConditionKind, sentence
 from domain.errors import StagewatchError
+from domain.indicator import ConditionIndicator
 from domain.labels import Labels, value_of
 from domain.slice import MINUTE_S
 
@@ -30,6 +36,9 @@ _HOUR_S = 3600
 _WEEK_S = 7 * 24 * _HOUR_S
 _QUARTER_S = 900
 _MOST_STALLS = 2
+_LONGEST = 200
+_REFRESH_S = 300
+_EXPLAINED = (Tier.PAGE, Tier.TICKET)
 _DIAGNOSIS_S = 1.0
 """What all diagnoses of one tick may take; whoever pages later in it is told without."""
 _PLACES = ("pool", "replica", "role", "service")
@@ -38,12 +47,20 @@ _PLACES = ("pool", "replica", "role", "service")
 class Inquiry:
     """The questions of one tick; what two objectives want to know is asked once."""
 
-    def __init__(self, reader: Reader, promises: Sequence[Definition] = ()) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        promises: Sequence[Definition] = (),
+        events: ToldChanges | None = None,
+    ) -> None:
         """Without `promises` nothing is diagnosed, as where the past is judged again."""
         self._reader = reader
         self._promises = promises
+        self._events = events
         self._left_s = _DIAGNOSIS_S
-        self._told: dict[tuple[str, Window], tuple[str, ...]] = {}
+        self._told: dict[tuple[str, Window], Diagnosis] = {}
+        self._fired: dict[str, Diagnosis] = {}
+        self._worst: dict[tuple[Labels, Window], str] = {}
         self._stood_still: dict[Labels, Sequence[Condition]] = {}
         self._answers: dict[tuple[str, Window, Labels, tuple[str, ...]], Sequence[Stages]] = {}
 
@@ -70,40 +87,109 @@ class Inquiry:
         found = blame(metric, next(iter(here), None), next(iter(earlier), None), replicas)
         return replace(found, behind=behind)
 
+    def again(self, course: Course, incident: Incident) -> Blame | None:
+        """The blame of an open alert, asked for anew now and then; None: the one that is known stays."""
+        verdict = course.verdict_of(incident.tier)
+        if verdict is None or incident.stale or not _due(course, incident):
+            return None
+        return self.blame(course, verdict, at_s=course.evaluated_until_s)
+
+    def diagnoses(self, course: Course, known: set[str]) -> Iterator[tuple[str, Diagnosis]]:
+        """What was told of those that fire; of each open alert as soon as there is time, then anew.
+
+        `known` are the alerts that have one, and are added to.
+        """
+        known.update(name for name, found in self._fired.items() if _sure(found))
+        yield from self._fired.items()
+        self._fired.clear()
+        for incident in course.incidents.values():
+            verdict = course.verdict_of(incident.tier)
+            if verdict is None or incident.tier not in _EXPLAINED or incident.stale:
+                continue
+            if incident.id in known and not _due(course, incident):
+                continue
+            found = self.diagnosis(course, verdict, at_s=course.evaluated_until_s)
+            if found is not None:
+                young = course.evaluated_until_s - incident.started_at_s < _QUARTER_S
+                if _sure(found) or not young:  # why: a minute later there may be enough requests
+                    known.add(incident.id)
+                yield incident.id, found
+
     def explained(self, said: Notice, course: Course) -> Notice:
         """With the likeliest causes, where it says that something fires."""
         change = said.change
         if change.event is not Event.FIRING or change.verdict is None or not change.tell:
             return said
-        return replace(said, diagnosis=self.diagnosis(course, change.verdict, at_s=change.at_s))
+        found = self.diagnosis(course, change.verdict, at_s=change.at_s)
+        if found is None:
+            return said
+        self._fired[change.incident.id] = found
+        if not found.causes:
+            return said
+        step = found.causes[0].next_step
+        # why: one next step, and of two the one with evidence
+        detail = said.detail.replace(f"Next: {said.next_step}.", f"Next: {plain(step)}.", 1)
+        return replace(said, diagnosis=lines(found), detail=detail, next_step=step)
 
-    def diagnosis(self, course: Course, verdict: Verdict, *, at_s: int) -> tuple[str, ...]:
-        """At most three lines; none where it fails or the time of this tick is spent: a page waits for nothing."""
+    def diagnosis(self, course: Course, verdict: Verdict, *, at_s: int) -> Diagnosis | None:
+        """Why; None where no service is meant, or this tick has no time left: a page waits for nothing."""
         indicator = course.definition.objective.indicator
-        service = value_of(getattr(indicator, "where", ()), "service")
-        if not self._promises or not service or self._left_s <= 0:
-            return ()
+        if not self._promises or isinstance(indicator, ConditionIndicator):
+            return None
         now, before = _windows(course, verdict, at_s)
-        if (service, now) not in self._told:
-            began_s = time.monotonic()
-            try:
-                self._told[service, now] = self._diagnosed(course, service, now, before.until_s)
-            except Exception:  # noqa: BLE001 - why all: whatever is wrong with it, the page goes out
-                _LOG.exception("%s could not be diagnosed", course.definition.name)
-                self._told[service, now] = ()
-            self._left_s -= time.monotonic() - began_s
-        return self._told[service, now]
+        service = self._service(indicator.where, now)
+        if not service:
+            return None
+        known = self._told.get((service, now))
+        if known is None and self._left_s > 0:
+            known = self._told[service, now] = self._looked(course, service, now, before.until_s)
+        return known
 
-    def _diagnosed(
-        self, course: Course, service: str, now: Window, calm_until_s: int
-    ) -> tuple[str, ...]:
+    def _looked(self, course: Course, service: str, now: Window, calm_until_s: int) -> Diagnosis:
+        """The answer, or what kept us from it."""
+        began_s = time.monotonic()
+        try:
+            return self._diagnosed(course, service, now, calm_until_s)
+        except Exception as error:  # noqa: BLE001 - why all: whatever is wrong with it, the page goes out
+            _LOG.exception("%s could not be diagnosed", course.definition.name)
+            return Diagnosis(
+                at_s=now.until_s,
+                service=service,
+                since_s=now.since_s,
+                until_s=now.until_s,
+                slow=True,
+                trouble=f"{type(error).__name__}: {str(error)[:_LONGEST]}",
+            )
+        finally:
+            self._left_s -= time.monotonic() - began_s
+
+    def _diagnosed(self, course: Course, service: str, now: Window, calm_until_s: int) -> Diagnosis:
         broken = promised_by([course.definition], service)
-        looked = around(self._reader, service, now, calm_until_s, broken)
-        promised = promised_by(self._promises, service)
-        found = diagnose_window(
-            self._reader, service, looked, promised, at_s=now.until_s, budget_s=self._left_s
+        return diagnose_window(
+            self._reader,
+            service,
+            around(self._reader, service, now, calm_until_s, broken),
+            promised_by(self._promises, service),
+            at_s=now.until_s,
+            events=self._reported(service, now),
+            budget_s=self._left_s,
         )
-        return lines(found)
+
+    def _reported(self, service: str, now: Window) -> Sequence[Change] | None:
+        if self._events is None:
+            return None
+        where = (("service", service),)
+        return self._events.between(now.since_s - _HOUR_S, now.until_s, where=where)
+
+    def _service(self, where: Labels, now: Window) -> str:
+        """The one that is promised; of a promise on several the one that holds most requests longest."""
+        if named := value_of(where, "service"):
+            return named
+        if (where, now) not in self._worst:
+            asked = Selection(window=now, where=where, by=("service",))
+            told = {value_of(each.labels, "service"): each for each in self._reader.stages(asked)}
+            self._worst[where, now] = max(told, key=lambda name: _burden(told[name]), default="")
+        return self._worst[where, now]
 
     def _stalls(self, where: Labels, at_s: int) -> tuple[str, ...]:
         """Engines of the service that stood still in the last quarter of an hour."""
@@ -129,6 +215,19 @@ class Inquiry:
                 else self._reader.stages(asked)
             )
         return self._answers[question]
+
+
+def _sure(found: Diagnosis) -> bool:
+    return any(each.confidence is Confidence.HIGH for each in found.causes[:1])
+
+
+def _due(course: Course, incident: Incident) -> bool:
+    return (course.evaluated_until_s - incident.started_at_s) % _REFRESH_S == 0
+
+
+def _burden(stages: Stages) -> tuple[int, float]:
+    """Answers that failed, then the seconds that all waited for their first tokens."""
+    return stages.flow.failed or 0, stages.ttft.sum_s or 0.0
 
 
 def _windows(course: Course, verdict: Verdict, at_s: int) -> tuple[Window, Window]:

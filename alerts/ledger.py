@@ -13,6 +13,7 @@ from alerts.budget import Budget, Forecast, forecast
 from alerts.change import Change
 from alerts.counting import Exclusion
 from alerts.detail import BurnDown, EventCount, ObjectiveEvent
+from alerts.diagnosed import Diagnosed
 from alerts.evaluate import Verdict
 from alerts.evidence import Evidence
 from alerts.response import Response
@@ -244,6 +245,10 @@ class Ledger(Protocol):
 
     def evidence(self, alert_id: str) -> Sequence[Evidence]:
         """The minutes on which an alert fired and ended, as they counted then."""
+        ...
+
+    def diagnosed(self, alert_id: str) -> Diagnosed | None:
+        """Why it fired, as found then and last; None: nobody has looked."""
         ...
 
     def silences(self, *, at_s: float, limit: int = 200) -> Sequence[Silence]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from alerts import message, wording
+from alerts import message, runbook, wording
 from alerts.blame import Blame, stage_metric
 from alerts.codec import blame_from, blame_text
 from alerts.course import Course
@@ -260,10 +260,14 @@ def _body(said: Notice, link: str) -> dict[str, Any]:
         "links": {
             "alert": f"{link}/alerts/{incident.id}",
             "objective": _about(incident, link),
-            "runbook": said.runbook or None,
+            "runbook": said.runbook or _our_runbook(incident, link),
         },
     }
     return {**body, "summary": own_summary(said.summary, body)}
+
+
+def _our_runbook(incident: Incident, link: str) -> str:
+    return runbook.address(link, runbook.anchor_of(incident.tier, incident.objective_id))
 
 
 def _about(incident: Incident, link: str) -> str | None:

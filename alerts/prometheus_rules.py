@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from alerts.definition import Definition
+from alerts.runbook import address
 from domain.errors import ConfigError
 from domain.indicator import AvailabilityIndicator, LatencyIndicator
 from domain.labels import Labels
@@ -78,8 +79,11 @@ def sidecar_source(edges_s: Sequence[float], *, native: bool = False) -> Source:
     )
 
 
-def export(definitions: Sequence[Definition], source: Source) -> Exported:
-    """Two groups an objective: rates first, alerts on them after."""
+def export(definitions: Sequence[Definition], source: Source, *, pages_url: str = "") -> Exported:
+    """Two groups an objective: rates first, alerts on them after.
+
+    `pages_url`: where our pages are, for the runbook of those that name none.
+    """
     groups: list[dict[str, Any]] = []
     losses: list[str] = []
     for definition in definitions:
@@ -91,7 +95,7 @@ def export(definitions: Sequence[Definition], source: Source) -> Exported:
         losses += [f"{definition.id}: {loss}" for loss in _losses(definition, source, exact=exact)]
         groups += [
             _recorded(definition, source, exact=exact),
-            _alerting(definition, source, exact=exact),
+            _alerting(definition, source, pages_url, exact=exact),
         ]
     return Exported(document={"groups": groups}, losses=losses)
 
@@ -226,7 +230,9 @@ def _record(definition: Definition, name: str, expression: str, **labels: str) -
     }
 
 
-def _alerting(definition: Definition, source: Source, *, exact: bool) -> dict[str, Any]:
+def _alerting(
+    definition: Definition, source: Source, pages_url: str, *, exact: bool
+) -> dict[str, Any]:
     alerts = []
     for severity in Severity:
         rules = [rule for rule in definition.rules if rule.severity is severity]
@@ -235,7 +241,15 @@ def _alerting(definition: Definition, source: Source, *, exact: bool) -> dict[st
             alerts.append(_alert(definition, severity, rules, side))
     if definition.no_data is not None:
         alerts.append(_no_data(definition, definition.no_data, source))
+    if pages_url and not definition.objective.runbook:
+        for each in alerts:
+            each["annotations"]["runbook_url"] = address(pages_url, _anchor(each))
     return {"name": f"stagewatch-slo-{definition.id}-alerts", "interval": "1m", "rules": alerts}
+
+
+def _anchor(alert: Mapping[str, Any]) -> str:
+    silent = str(alert["alert"]).endswith("NoData")
+    return "no-data" if silent else str(alert["labels"]["severity"])
 
 
 def _alert(

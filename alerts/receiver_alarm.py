@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from alerts import runbook
 from alerts.receivers.settings import CommonSettings
 from alerts.tables import MetaRow, OutboxRow
 from alerts.telling import queue
@@ -97,9 +98,16 @@ def _body(
         "not_measured": [],
         "started_at": _rfc3339(now_s),
         "resolved_at": None,
-        "links": {"alert": (lost.get("links") or {}).get("alert"), "objective": None},
+        "links": _links((lost.get("links") or {}).get("alert")),
         "summary": "",
     }
+
+
+def _links(alert: str | None) -> dict[str, str | None]:
+    """The alert that was to be told, and what to do about the receiver."""
+    pages_url, inside, _ = (alert or "").partition("/alerts/")
+    ours = runbook.address(pages_url, runbook.RECEIVER) if inside else None
+    return {"alert": alert, "objective": None, "runbook": ours}
 
 
 def _place(name: str) -> str:

@@ -10,6 +10,7 @@ from domain.condition import Condition, ConditionKind
 from domain.gpu import Gpus
 from domain.indicator import Indicator
 from domain.labels import Labels
+from domain.leg_columns import LegColumns
 from domain.request import Request
 from domain.request_columns import RequestColumns, Traced
 from domain.slice import MINUTE_S, Slice
@@ -74,6 +75,10 @@ class RecordedMinutes:
         del window, where
         return RequestColumns.empty()
 
+    def legs(self, window: Window, *, where: Labels = (), most: int = 20_000) -> LegColumns:
+        del window, where, most
+        return LegColumns.empty()
+
     def edges_around(
         self, indicator: Indicator, window: Window
     ) -> tuple[Fraction, Fraction] | None:
@@ -94,8 +99,8 @@ class RecordedMinutes:
         del name, window
         return ()
 
-    def freshness(self, window: Window) -> Sequence[Freshness]:
-        del window
+    def freshness(self, window: Window, *, service: str = "") -> Sequence[Freshness]:
+        del window, service
         return ()
 
     def conditions(

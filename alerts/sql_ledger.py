@@ -13,6 +13,7 @@ from alerts.change import Change
 from alerts.codec import blame_from
 from alerts.composite import standing_of
 from alerts.detail import BurnDown, EventCount, ObjectiveEvent
+from alerts.diagnosed import Diagnosed, diagnosed_of
 from alerts.evidence import Evidence, evidence_of
 from alerts.incident import Tier
 from alerts.ledger import (
@@ -119,6 +120,10 @@ class SqlLedger:
     def evidence(self, alert_id: str) -> Sequence[Evidence]:
         with Session(self._state) as session:
             return evidence_of(session, alert_id)
+
+    def diagnosed(self, alert_id: str) -> Diagnosed | None:
+        with Session(self._state) as session:
+            return diagnosed_of(session, alert_id)
 
     def silences(self, *, at_s: float, limit: int = 200) -> Sequence[Silence]:
         return Silences(self._state).all(at_s=at_s, limit=limit)

@@ -6,6 +6,7 @@ import sys
 NAMES = (
     "accuracy",
     "ingest",
+    "own_traces",
     "rows",
     "windows",
     "parse",
@@ -16,6 +17,9 @@ NAMES = (
     "sidecar",
     "gpu",
     "gpu_page",
+    "pages",
+    "paint",
+    "viewers",
     "review",
 )
 

@@ -21,14 +21,15 @@ from domain.labels import labels_of
 from domain.metric import METRICS
 from exporters.engine.otlp import export_request
 from exporters.engine.reading import Increment, Level, Reading
-from tests.collector.storing import NOW_S, writing
+from tests.collector.storing import NOW_S as _STORED_AT_S
+from tests.collector.storing import writing
 
-__all__ = ["main"]
+__all__ = ["EACH", "NODES", "NOW_S", "fill", "main"]
 
 NODES = 16
 EACH = 8
 BAR_MS = 100.0
-_NOW = int(NOW_S)
+NOW_S = int(_STORED_AT_S)
 _ROUNDS = 9
 _EVERY_S = 20
 _STRIPS = ("gpu_up", "gpu_sm_active", "gpu_throttle")
@@ -52,14 +53,14 @@ def main() -> int:
     """1 when the bar is missed."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        with writing(path, now=lambda: NOW_S) as writer:
-            _fill(writer)
+        with writing(path, now=lambda: float(NOW_S)) as writer:
+            fill(writer)
         return _measured(path)
 
 
 def _measured(path: Path) -> int:
     reader, snapshots = StoreReader(path), Snapshots(path)
-    window = Window(since_s=_NOW - 3600, until_s=_NOW)
+    window = Window(since_s=NOW_S - 3600, until_s=NOW_S)
     numbers = [METRICS[name].number for name in _STRIPS]
 
     def ours() -> None:
@@ -87,9 +88,10 @@ def _measured(path: Path) -> int:
     return int(cost_ms > BAR_MS)
 
 
-def _fill(writer: Writer) -> None:
+def fill(writer: Writer) -> None:
+    """Each GPU tells every twenty seconds of the last hour."""
     for ago_s in range(3600, 0, -_EVERY_S):
-        at_ns = (_NOW - ago_s) * 10**9
+        at_ns = (NOW_S - ago_s) * 10**9
         for node in range(NODES):
             for reading in _readings(node, at_ns):
                 writer.metrics(export_request(reading))

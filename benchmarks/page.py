@@ -113,7 +113,7 @@ class SyntheticReader:
         del at_s, asked
         return ()
 
-    def freshness(self, window: Window) -> Sequence[Freshness]:
+    def freshness(self, window: Window, *, service: str = "") -> Sequence[Freshness]:
         found: dict[str, list[Replica]] = {}
         for labels in self.labels:
             replica = Replica(labels=labels, last_seen_at_s=window.until_s - 5, up=True)
@@ -121,6 +121,7 @@ class SyntheticReader:
         return [
             Freshness(service=name, newest_at_s=window.until_s - 5, replicas=replicas)
             for name, replicas in found.items()
+            if service in ("", name)
         ]
 
 

@@ -44,7 +44,9 @@ def stages(snapshot: Snapshot, selection: Selection) -> list[Stages]:
         metric: _measured(snapshot, metric, whole) for metric in ("e2e", "ttft", *map(str, Stage))
     }
     sources = _sources(found.values())
-    counted = flows(snapshot, whole, sources)
+    counted = (
+        flows(snapshot, whole, sources) if selection.counted else dict.fromkeys(sources, NO_FLOW)
+    )
     halves = frozenset[Labels]().union(*(each.halves for each in found.values()))
     silent = _not_reported(snapshot, whole)
     return [
@@ -61,11 +63,12 @@ def stages(snapshot: Snapshot, selection: Selection) -> list[Stages]:
 
 
 def _measured(snapshot: Snapshot, metric: str, selection: Selection) -> _Measured:
-    asked = plan(snapshot, metric, selection)
+    asked = plan(snapshot, metric, selection, crowded=True)
     grouping = snapshot.labels.grouping(selection.where, selection.by)
     names, group_of = grouping.names, grouping.group_of
-    gathered, seen = gather(snapshot, asked, group_of)
-    found = {names[g]: tiles.distribution() for (g, _), tiles in gathered.items()}
+    gathered = gather(snapshot, asked, group_of)
+    seen = gathered.seen
+    found = {names[g]: tiles.distribution() for (g, _), tiles in gathered.tiles.items()}
     sources: dict[Labels, frozenset[str]] = {}
     for number in seen:
         labels = names[group_of[number]]

@@ -52,6 +52,9 @@ def gpus(
     snapshot: Snapshot, window: Window, *, where: Labels = (), step_s: int | None = None
 ) -> Gpus:
     """All that were heard of in the window. `where` asks for the GPU's labels or whom it serves."""
+    if not _any_asked_for(snapshot, where):
+        nodes = [each for each in _nodes(snapshot, window) if _node_asked_for(each, where)]
+        return Gpus(since_s=window.since_s, until_s=window.until_s, nodes=nodes)
     every = _every(_told(snapshot, window, step_s))
     found = {uuid: gpu for uuid, gpu in every.items() if _asked_for(gpu, where)}
     teams = replicas(snapshot, found, until_s=window.until_s)
@@ -278,6 +281,16 @@ def _asked_for(gpu: Gpu, where: Labels) -> bool:
     own = (("gpu_uuid", gpu.uuid), ("gpu_name", gpu.name), ("node", gpu.node))
     told = [(*own, *labels) for labels in gpu.serves] or [own]
     return any(matches(labels, where) for labels in told)
+
+
+def _any_asked_for(snapshot: Snapshot, where: Labels) -> bool:
+    """Whether some GPU may be; most services have none, and need not read what all GPUs told."""
+    labels = snapshot.labels
+    return all(
+        any(value_of(labels.by_id[each], "gpu_uuid") for each in labels.matching((pair,)))
+        for pair in where
+        if pair[1]
+    )
 
 
 def _node_asked_for(node: Node, where: Labels) -> bool:

@@ -135,10 +135,15 @@ def _method(
     where = f"/{signal.service}/Export"
 
     async def export(_: object, context: _Context) -> Message:
-        arrival = Arrival(signal=signal.name, where=where, peer=context.peer())
+        arrival = Arrival(
+            signal=signal.name,
+            where=where,
+            peer=context.peer(),
+            traceparent=_told(context, "traceparent") or "",
+        )
         try:
             with reception.export(arrival):
-                reception.admit(_authorization(context), where)
+                reception.admit(_told(context, "authorization"), where)
                 with reception.lease(where) as lease:
                     body = await _read(context, readers, reception.settings, where)
                     lease.grow(len(body))
@@ -173,8 +178,8 @@ async def _read(
     return bytes(body)
 
 
-def _authorization(context: _Context) -> str | None:
+def _told(context: _Context, name: str) -> str | None:
     for key, value in context.invocation_metadata() or ():
-        if key == "authorization":
+        if key == name:
             return value if isinstance(value, str) else None
     return None

@@ -116,7 +116,12 @@ def _refuse(
 
 def _arrival(request: Request, signal: str) -> Arrival:
     peer = request.client.host if request.client else "unknown"
-    return Arrival(signal=signal, where=f"{request.method} {request.url.path}", peer=peer)
+    return Arrival(
+        signal=signal,
+        where=f"{request.method} {request.url.path}",
+        peer=peer,
+        traceparent=request.headers.get("traceparent", ""),
+    )
 
 
 def _media_type(request: Request) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -17,6 +17,7 @@ from collector.intake import Outcome
 from collector.joining import KnownLegs
 from collector.legs import Floats, LegTable, concat
 from collector.observing import observe, observe_joined
+from collector.past import Ending
 from collector.points import Ledgers, PointReader
 from collector.retention import cutoffs
 from collector.series import OTHER, SeriesIds
@@ -54,12 +55,19 @@ class Ingest:
         self._cumulative = Cumulative()
         self._growth = Growth()
         self._endpoints = EndpointRows()
+        self._ending = Ending()
         self._loaded = False
+
+    @property
+    def crowd_of(self) -> Mapping[int, int]:
+        """The crowd of each series."""
+        return self._ids.crowds.of
 
     def load(self, connection: Connection) -> None:
         """What the store knows, as far as it must be in memory."""
         self._ids.load(connection)
         self.dirty.load(connection)
+        self._ending.load(connection)
         if not self._loaded:
             self.cutoff_s.update(cutoffs(connection))
             self.small_segments.update(segments.hours_to_compact(connection))
@@ -80,6 +88,7 @@ class Ingest:
             self._cumulative,
             self._growth,
             self._endpoints,
+            self._ending,
         ):
             part.forget()
         self.cutoff_s.clear()
@@ -121,8 +130,9 @@ class Ingest:
         self._ids.save(connection)
         self._coverage.save(connection)
         self._cumulative.save(connection)
-        windows = tiles.flush(connection, self.cutoff_s, self._growth)
+        windows = tiles.flush(connection, self.cutoff_s, self._growth, self.crowd_of)
         self.dirty.mark(connection, windows, at_s=at_s)
+        self._ending.note(connection, tiles.oldest_s, now_s=now_s)
         if new is not None:
             self.known.remember(new)
         self.counts.update(counts)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from collector.cover import TileRange
+from collector.crowds import names_a_place
 from collector.query import Freshness, Replica, Selection, Window
 from collector.schema import TIERS_S
 from collector.snapshot import Snapshot
-from collector.tile_rows import held, plan, rows
+from collector.tile_rows import Plan, plan, sources, split
 from domain.labels import Labels, labels_of, value_of
 from domain.metric import METRICS, Kind
 
@@ -31,7 +33,7 @@ class _Told:
     newest_at_s: int
     oldest_at_s: int
     tier_s: int  # of the tile in which that was
-    up: bool | None
+    up: tuple[int, bool] | None  # when it said so, and what
 
 
 @dataclass(slots=True)
@@ -44,15 +46,15 @@ class _Seen:
     labels: dict[str, set[str]] = field(default_factory=dict)
     sources: set[str] = field(default_factory=set)
 
-    def add(self, labels: Labels, told: _Told) -> None:
+    def add(self, labels: Mapping[str, str], told: _Told) -> None:
         self.newest_at_s = max(self.newest_at_s, told.newest_at_s)
         known_s = told.oldest_at_s if self.oldest_at_s is None else self.oldest_at_s
         self.oldest_at_s = min(known_s, told.oldest_at_s)
-        if told.up is not None and (self.up is None or told.newest_at_s >= self.up[0]):
-            self.up = (told.newest_at_s, told.up)
-        self.sources.add(value_of(labels, "source"))
+        if told.up is not None and (self.up is None or told.up[0] >= self.up[0]):
+            self.up = told.up
+        self.sources.add(labels.get("source", ""))
         for name in _PLACE:
-            if value := value_of(labels, name):
+            if value := labels.get(name):
                 self.labels.setdefault(name, set()).add(value)
 
     def replica(self) -> Replica:
@@ -69,17 +71,17 @@ class _Seen:
         )
 
 
-def freshness(snapshot: Snapshot, window: Window) -> list[Freshness]:
-    """Every service that the store knows, the newest of its data in the window, its replicas."""
-    seen: dict[str, dict[str, _Seen]] = {
-        value_of(labels, "service"): {} for labels in snapshot.labels.by_id.values()
-    }
+def freshness(snapshot: Snapshot, window: Window, *, service: str = "") -> list[Freshness]:
+    """Every service that the store knows, or one: the newest of its data in the window, its replicas."""
     by_id = snapshot.labels.by_id
-    for metric in _TELLING:
-        for series_id, told in _told(snapshot, metric, window).items():
-            labels = by_id[series_id]
-            replicas = seen[value_of(labels, "service")]
-            replicas.setdefault(value_of(labels, "replica"), _Seen()).add(labels, told)
+    where = labels_of({"service": service})
+    seen: dict[str, dict[str, _Seen]] = {
+        value_of(by_id[number], "service"): {} for number in snapshot.labels.matching(where)
+    }
+    for series_id, told in _told_by_any(snapshot, window, where).items():
+        own = dict(by_id[series_id])
+        replicas = seen[own.get("service", "")]
+        replicas.setdefault(own.get("replica", ""), _Seen()).add(own, told)
     return [
         Freshness(
             service=service,
@@ -99,11 +101,24 @@ def freshness(snapshot: Snapshot, window: Window) -> list[Freshness]:
     ]
 
 
-def _told(snapshot: Snapshot, metric: str, window: Window) -> dict[int, _Told]:
+def _told_by_any(snapshot: Snapshot, window: Window, where: Labels) -> dict[int, _Told]:
+    """By series what all metrics together say."""
+    found: dict[int, _Told] = {}
+    for metric in _TELLING:
+        for series_id, told in _told(snapshot, metric, window, where).items():
+            known = found.setdefault(series_id, told)
+            known.newest_at_s = max(known.newest_at_s, told.newest_at_s)
+            known.oldest_at_s = min(known.oldest_at_s, told.oldest_at_s)
+    return found
+
+
+def _told(snapshot: Snapshot, metric: str, window: Window, where: Labels) -> dict[int, _Told]:
     """By series its newest and oldest, and whether it said that it is up."""
     found: dict[int, _Told] = {}
     for part, coarsest_s in _by_age(window):
-        for tier_s, first_s, series_id, newest_s, up in _each(snapshot, metric, part, coarsest_s):
+        for tier_s, first_s, series_id, newest_s, up in _each(
+            snapshot, metric, part, coarsest_s, where
+        ):
             told = found.get(series_id)
             if told is None:
                 found[series_id] = _Told(newest_s, first_s, tier_s, up)
@@ -112,19 +127,19 @@ def _told(snapshot: Snapshot, metric: str, window: Window) -> dict[int, _Told]:
                 told.newest_at_s, told.up = newest_s, up
             if first_s < told.oldest_at_s:
                 told.oldest_at_s, told.tier_s = first_s, tier_s
-    _refine(snapshot, metric, found)
+    _refine(snapshot, metric, found, where)
     for told in found.values():
         told.oldest_at_s = max(told.oldest_at_s, window.since_s)
     return found
 
 
-def _refine(snapshot: Snapshot, metric: str, found: Mapping[int, _Told]) -> None:
+def _refine(snapshot: Snapshot, metric: str, found: Mapping[int, _Told], where: Labels) -> None:
     """When within a coarse tile those began that it is the oldest of."""
     coarse = {(t.oldest_at_s, t.tier_s) for t in found.values() if t.tier_s > _FINE_S}
     for at_s, tier_s in coarse:
         inside = Window(since_s=at_s, until_s=at_s + tier_s)
         first: dict[int, int] = {}
-        for _, first_s, series_id, _, _ in _each(snapshot, metric, inside, _FINE_S):
+        for _, first_s, series_id, _, _ in _each(snapshot, metric, inside, _FINE_S, where):
             first[series_id] = min(first_s, first.get(series_id, first_s))
         for series_id, first_s in first.items():
             told = found.get(series_id)
@@ -133,18 +148,34 @@ def _refine(snapshot: Snapshot, metric: str, found: Mapping[int, _Told]) -> None
 
 
 def _each(
-    snapshot: Snapshot, metric: str, part: Window, coarsest_s: int
-) -> Iterator[tuple[int, int, int, int, bool | None]]:
-    """Tier, start and series of each tile; the newest in it, and whether that said that it is up."""
-    asked = Selection(window=part)
-    tiles = plan(snapshot, metric, asked, coarsest_s=coarsest_s, sift=False)
-    if METRICS[metric].kind is Kind.LATENCY:
-        for tier_s, at_s, series_id in held(snapshot, tiles):
-            yield tier_s, at_s, series_id, at_s, None
-        return
-    is_up = metric == "up"
-    for tier_s, (at_s, series_id, _, _, _, _, last, last_ns) in rows(snapshot, tiles):
-        yield tier_s, at_s, series_id, last_ns // _NS, last >= 1 if is_up else None
+    snapshot: Snapshot, metric: str, part: Window, coarsest_s: int, where: Labels
+) -> Iterator[tuple[int, int, int, int, tuple[int, bool] | None]]:
+    """By run of tiles, of each series: tier, first tile, its newest, and whether that says it is up."""
+    selection = Selection(window=part, where=where)
+    asked = plan(snapshot, metric, selection, coarsest_s=coarsest_s, sift=False)
+    over, open_ = split(asked.tiles, snapshot.over_s)
+    key = ("told", metric, where, len(asked.series), tuple(over))
+    yield from snapshot.of_the_past(key, lambda: list(_of_runs(snapshot, asked, over)))
+    yield from _of_runs(snapshot, asked, open_)
+
+
+def _of_runs(
+    snapshot: Snapshot, asked: Plan, runs: Sequence[TileRange]
+) -> Iterator[tuple[int, int, int, int, tuple[int, bool] | None]]:
+    metric, series = asked.metric, sorted(asked.series)
+    newest = "max(at_s)" if METRICS[metric].kind is Kind.LATENCY else f"max(last_at_ns) / {_NS}"
+    for run in runs if series else ():
+        for source, parameters in sources(snapshot, metric, [run], series):
+            last: dict[int, bool] = {}
+            if metric == "up":
+                # why alone: a bare column is of the maximum's row only where that is the only one
+                sql = f"SELECT series_id, last >= 1, max(last_at_ns) {source} GROUP BY series_id"
+                last = {number: bool(up) for number, up, _ in snapshot.rows(sql, parameters)}
+            sql = f"SELECT series_id, min(at_s), {newest} {source} GROUP BY series_id"
+            for series_id, first_s, newest_s in snapshot.rows(sql, parameters):
+                if series_id in asked.series:
+                    up = (newest_s, last[series_id]) if series_id in last else None
+                    yield run.tier_s, first_s, series_id, newest_s, up
 
 
 def _by_age(window: Window) -> list[tuple[Window, int]]:
@@ -158,17 +189,51 @@ def _by_age(window: Window) -> list[tuple[Window, int]]:
 
 def label_values(snapshot: Snapshot, name: str, window: Window) -> list[str]:
     """The values a label took in the window, sorted."""
-    labels = snapshot.labels.by_id
-    open_values = {value for own in labels.values() if (value := value_of(own, name))}
-    found: set[str] = set()
-    for metric in (*_TELLING, *(each for each in METRICS if each not in _TELLING)):
-        if open_values <= found:
+    grouping = snapshot.labels.grouping((), (name,))
+    unheard = {place for place, labels in enumerate(grouping.names) if labels}
+    apart = names_a_place((name,))
+    for part, metric in _until_heard(window, apart=apart):
+        if not unheard:
             break
-        asked = plan(snapshot, metric, Selection(window=window), sift=False)
-        for _, _, series_id in held(snapshot, asked):
-            if value := value_of(labels[series_id], name):
-                found.add(value)
-    return sorted(found)
+        wanted = sorted(number for place in unheard for number in grouping.members[place])
+        told = _heard(snapshot, metric, part, wanted, crowded=not apart)
+        unheard -= {grouping.group_of[number] for number in told if number in grouping.group_of}
+    return sorted(
+        value_of(labels, name)
+        for place, labels in enumerate(grouping.names)
+        if labels and place not in unheard
+    )
+
+
+def _heard(
+    snapshot: Snapshot, metric: str, window: Window, series: Sequence[int], *, crowded: bool
+) -> set[int]:
+    """The series, or the first of their crowds, of which there is anything in a window; perhaps others."""
+    asked = plan(snapshot, metric, Selection(window=window), sift=False)
+    latency = METRICS[metric].kind is Kind.LATENCY
+    found: set[int] = set()
+    for run in asked.tiles:
+        of_crowds = crowded and latency and run.tier_s >= _FINE_S
+        crowd_of = snapshot.labels.crowds.of
+        some = sorted({crowd_of[each] for each in series}) if of_crowds else series
+        for where, parameters in sources(snapshot, metric, [run], some, crowded=of_crowds):
+            told = snapshot.rows(f"SELECT DISTINCT series_id {where}", parameters)
+            found.update(number for (number,) in told)
+    return found
+
+
+def _until_heard(window: Window, *, apart: bool) -> Iterator[tuple[Window, str]]:
+    """Where to look: most values are heard of in the last minutes, of metrics that all tell.
+
+    Those of latencies come first where crowds tell them: they are few.
+    """
+    until_s = window.until_s // _FINE_S * _FINE_S
+    if until_s - _RECENT_S >= window.since_s:
+        recent = Window(since_s=until_s - _RECENT_S, until_s=until_s)
+        order = _TELLING if apart else _TELLING[::-1]
+        yield from ((recent, metric) for metric in order)
+    yield from ((window, metric) for metric in _TELLING)
+    yield from ((window, metric) for metric in METRICS if metric not in _TELLING)
 
 
 def watermark_s(snapshot: Snapshot, *, now_s: float) -> int | None:

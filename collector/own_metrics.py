@@ -10,6 +10,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from collector.own_words import WORDS
+
 __all__ = ["OwnMetrics", "health_router"]
 
 _PREFIX = "stagewatch_collector_"
@@ -80,7 +82,7 @@ class _Readings(Collector):
     def collect(self) -> Iterator[Metric]:
         for name, value in sorted(self._readings().items()):
             full_name = name if name.startswith("stagewatch_") else _PREFIX + name
-            text = name.removeprefix(_PREFIX).replace("_", " ")
+            text = WORDS.get(full_name) or name.removeprefix(_PREFIX).replace("_", " ")
             family = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             yield family(full_name, text, value=value)
 

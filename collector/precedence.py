@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from collector.schema import TIERS_S
 from domain.labels import SOURCES, Labels, value_of
 
-__all__ = ["NEAR_S", "Precedence", "contested"]
+__all__ = ["NEAR_S", "Precedence", "contested", "giving_way"]
 
 NEAR_S = 60
 _SLOT_S = TIERS_S[0]
@@ -38,30 +38,32 @@ def contested(labels: Mapping[int, Labels], *, apart: bool = False) -> dict[int,
     return {number: own for number, own in place.items() if len(ranks[own[0]]) > 1}
 
 
+def giving_way(places: Mapping[int, tuple[str, int]]) -> frozenset[int]:
+    """The series of which not every tile is believed: a better source of the service is known."""
+    best: dict[str, int] = {}
+    for service, rank in places.values():
+        best[service] = min(rank, best.get(service, rank))
+    return frozenset(n for n, (service, rank) in places.items() if rank > best[service])
+
+
 class Precedence:
-    """Judges tiles, given which tiles of contested series hold anything."""
+    """Judges tiles. `held`: which tiles of contested series hold anything; read when it matters."""
 
     def __init__(self, places: Mapping[int, tuple[str, int]], held: Iterable[Tile]) -> None:
         self._places = places
+        self._held: Iterable[Tile] | None = held
+        self._gives_way = giving_way(places)
         self._coarse: set[tuple[str, int, int, int]] = set()
-        slots: dict[tuple[str, int], set[int]] = {}
-        for tier_s, at_s, series_id in held:
-            place = places.get(series_id)
-            if place is None:
-                continue
-            if tier_s > NEAR_S:
-                self._coarse.add((*place, tier_s, at_s))
-            else:
-                first = at_s // _SLOT_S
-                slots.setdefault(place, set()).update(range(first, first + tier_s // _SLOT_S))
-        self._slots = {place: sorted(held) for place, held in slots.items()}
+        self._slots: dict[tuple[str, int], list[int]] = {}
         self._known: dict[tuple[str, int, int, int], bool] = {}
 
     def believes(self, tier_s: int, at_s: int, series_id: int) -> bool:
         """Whether no better source of the service tells of this time."""
-        place = self._places.get(series_id)
-        if place is None or not place[1]:
+        if series_id not in self._gives_way:
             return True
+        if self._held is not None:
+            self._read(self._held)
+        place = self._places[series_id]
         key = (*place, tier_s, at_s)
         verdict = self._known.get(key)
         if verdict is None:
@@ -69,6 +71,20 @@ class Precedence:
                 self._tells(place[0], rank, tier_s, at_s) for rank in range(place[1])
             )
         return verdict
+
+    def _read(self, held: Iterable[Tile]) -> None:
+        self._held = None
+        slots: dict[tuple[str, int], set[int]] = {}
+        for tier_s, at_s, series_id in held:
+            place = self._places.get(series_id)
+            if place is None:
+                continue
+            if tier_s > NEAR_S:
+                self._coarse.add((*place, tier_s, at_s))
+            else:
+                first = at_s // _SLOT_S
+                slots.setdefault(place, set()).update(range(first, first + tier_s // _SLOT_S))
+        self._slots = {place: sorted(found) for place, found in slots.items()}
 
     def _tells(self, service: str, rank: int, tier_s: int, at_s: int) -> bool:
         if tier_s > NEAR_S:

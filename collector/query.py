@@ -20,6 +20,7 @@ from domain.endpoint import EndpointKey, PointState
 from domain.gpu import Gpus
 from domain.indicator import Indicator
 from domain.labels import Labels
+from domain.leg_columns import LegColumns
 from domain.request import Request, Stage
 from domain.request_columns import RequestColumns, Traced
 from domain.slice import MINUTE_S, Slice
@@ -63,12 +64,16 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which series, how grouped, and in which steps; `step_s=None` is one point for it all."""
+    """Which series, how grouped, and in which steps; `step_s=None` is one point for it all.
+
+    `counted`: of stages, the requests in and out too; whoever only compares durations need not ask.
+    """
 
     window: Window
     where: Labels = ()
     by: tuple[str, ...] = ()
     step_s: int | None = None
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +280,10 @@ class Reader(Protocol):
         """The newest of the requests that ended in the window, by the thousand."""
         ...
 
+    def legs(self, window: Window, *, where: Labels = (), most: int = 20_000) -> LegColumns:
+        """What single processes said of requests in the window, not joined: the newest `most`."""
+        ...
+
     def slices(self, indicator: Indicator, window: Window) -> Sequence[Slice]:
         """One slice per whole minute of the window, in order, none left out.
 
@@ -328,8 +337,8 @@ class Reader(Protocol):
         """The values a label took, sorted."""
         ...
 
-    def freshness(self, window: Window) -> Sequence[Freshness]:
-        """How old each service's newest data are."""
+    def freshness(self, window: Window, *, service: str = "") -> Sequence[Freshness]:
+        """How old each service's newest data are, or one's."""
         ...
 
     def conditions(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +23,8 @@ from collector import (
 )
 from collector.cover import Piece
 from collector.edges import decided_around
+from collector.gathered import Gathered
+from collector.leg_columns import legs
 from collector.query import (
     EndpointSeries,
     Freshness,
@@ -35,15 +38,17 @@ from collector.query import (
 from collector.request_cloud import Joined, columns
 from collector.segment_cache import Segments
 from collector.slices import Slices
-from collector.snapshot import Snapshots
+from collector.snapshot import Snapshot, Snapshots
 from collector.store import Store
-from collector.tile_rows import Gathered, gather, plan
+from collector.tile_rows import gather, plan
 from domain.condition import Condition, ConditionKind
 from domain.errors import InputError
 from domain.gpu import Gpus
 from domain.indicator import EndpointIndicator, Indicator, LatencyIndicator
 from domain.labels import Labels, value_of
+from domain.leg_columns import LegColumns
 from domain.metric import COUNTERS, GAUGES, LATENCIES
+from domain.own_work import own_work
 from domain.request import Request
 from domain.request_columns import RequestColumns, Traced
 from domain.slice import Slice
@@ -69,41 +74,30 @@ class StoreReader:
     def close(self) -> None:
         self._snapshots.close()
 
+    @contextmanager
+    def _open(self, question: str) -> Iterator[Snapshot]:
+        asked = {"db.system.name": "sqlite", "db.operation.name": question}
+        with own_work(f"query {question}", asked), self._snapshots.open() as snapshot:
+            yield snapshot
+
     def latency(self, metric: str, selection: Selection) -> list[Series]:
         _check(metric, LATENCIES)
-        with self._snapshots.open() as snapshot:
-            asked = plan(snapshot, metric, selection)
-            grouping = snapshot.labels.grouping(selection.where, selection.by)
-            names, group_of = grouping.names, grouping.group_of
-            found, seen = gather(snapshot, asked, group_of)
-            sources: defaultdict[int, set[str]] = defaultdict(set)
-            for number in seen:
-                sources[group_of[number]].add(value_of(asked.series[number], "source"))
-            points: defaultdict[int, list[tuple[Piece, Gathered]]] = defaultdict(list)
-            for (group, step), tiles in sorted(found.items(), key=lambda item: item[0]):
-                points[group].append((asked.steps[step], tiles))
-            return [
-                Series(
-                    labels=names[group],
-                    points=_Points(points[group]),
-                    sources=frozenset(sources[group]),
-                )
-                for group in sorted(points)
-            ]
+        with self._open("latency") as snapshot:
+            return _latency(snapshot, metric, selection)
 
     def numbers(self, metric: str, selection: Selection) -> list[Numbers]:
         _check(metric, GAUGES + COUNTERS)
-        with self._snapshots.open() as snapshot:
+        with self._open("numbers") as snapshot:
             return readings.numbers(snapshot, metric, selection)
 
     def stages(self, selection: Selection) -> list[Stages]:
-        with self._snapshots.open() as snapshot:
+        with self._open("stages") as snapshot:
             return breakdown.stages(snapshot, selection)
 
     def requests(
         self, window: Window, *, where: Labels = (), limit: int = 100, slowest_by: str | None = None
     ) -> list[Request]:
-        with self._snapshots.open() as snapshot:
+        with self._open("requests") as snapshot:
             if slowest_by is None:
                 return request_rows.newest(snapshot, self._segments, window, where, limit)
             return request_rows.slowest(
@@ -111,30 +105,34 @@ class StoreReader:
             )
 
     def request(self, trace_id: bytes) -> Request | None:
-        with self._snapshots.open() as snapshot:
+        with self._open("request") as snapshot:
             found = request_rows.of_trace(snapshot, self._segments, trace_id)
             return found[0].request if found else None
 
     def traced(self, trace_id: bytes) -> list[Traced]:
-        with self._snapshots.open() as snapshot:
+        with self._open("traced") as snapshot:
             return request_rows.of_trace(snapshot, self._segments, trace_id)
 
     def request_columns(self, window: Window, *, where: Labels = ()) -> RequestColumns:
-        with self._snapshots.open() as snapshot:
+        with self._open("request_columns") as snapshot:
             return columns(snapshot, self._segments, self._joined, window, where)
 
+    def legs(self, window: Window, *, where: Labels = (), most: int = 20_000) -> LegColumns:
+        with self._open("legs") as snapshot:
+            return legs(snapshot, self._segments, window, where, most=most)
+
     def slices(self, indicator: Indicator, window: Window) -> list[Slice]:
-        with self._snapshots.open() as snapshot:
+        with self._open("slices") as snapshot:
             return self._slices.of(snapshot, indicator, window, now_s=self._now())
 
     def slices_of(self, indicators: Sequence[Indicator], window: Window) -> list[list[Slice]]:
-        with self._snapshots.open() as snapshot:
+        with self._open("slices_of") as snapshot:
             return self._slices.of_many(snapshot, indicators, window, now_s=self._now())
 
     def settled_s(self, indicator: Indicator, now_s: float) -> int | None:
         if not isinstance(indicator, EndpointIndicator):
             return None
-        with self._snapshots.open() as snapshot:
+        with self._open("settled_s") as snapshot:
             return endpoint_slices.settled_s(snapshot, indicator, now_s)
 
     def edges_around(
@@ -149,22 +147,22 @@ class StoreReader:
     def endpoints(
         self, window: Window, *, service: str = "", metric: str = ""
     ) -> list[EndpointSeries]:
-        with self._snapshots.open() as snapshot:
+        with self._open("endpoints") as snapshot:
             return endpoint_series.endpoints(
                 snapshot, window, service=service, metric=metric, now_s=self._now()
             )
 
     def gpus(self, window: Window, *, where: Labels = (), step_s: int | None = None) -> Gpus:
-        with self._snapshots.open() as snapshot:
+        with self._open("gpus") as snapshot:
             return gpus.gpus(snapshot, window, where=where, step_s=step_s)
 
     def label_values(self, name: str, window: Window) -> list[str]:
-        with self._snapshots.open() as snapshot:
+        with self._open("label_values") as snapshot:
             return liveness.label_values(snapshot, name, window)
 
-    def freshness(self, window: Window) -> list[Freshness]:
-        with self._snapshots.open() as snapshot:
-            return liveness.freshness(snapshot, window)
+    def freshness(self, window: Window, *, service: str = "") -> list[Freshness]:
+        with self._open("freshness") as snapshot:
+            return liveness.freshness(snapshot, window, service=service)
 
     def conditions(
         self,
@@ -174,17 +172,17 @@ class StoreReader:
         kinds: Collection[ConditionKind] = tuple(ConditionKind),
         over_within_s: int = 120,
     ) -> list[Condition]:
-        with self._snapshots.open() as snapshot:
+        with self._open("conditions") as snapshot:
             return conditions.conditions(
                 snapshot, at_s=at_s, where=where, kinds=kinds, over_within_s=over_within_s
             )
 
     def watermark_s(self) -> int | None:
-        with self._snapshots.open() as snapshot:
+        with self._open("watermark_s") as snapshot:
             return liveness.watermark_s(snapshot, now_s=self._now())
 
     def health(self) -> Mapping[str, float]:
-        with self._snapshots.open() as snapshot:
+        with self._open("health") as snapshot:
             found = {name: float(value) for name, value in snapshot.rows("SELECT * FROM counts")}
             found["store_bytes"] = float(self._snapshots.path.stat().st_size)
             for name, table in (
@@ -202,8 +200,29 @@ class StoreReader:
             return found
 
     def export(self, window: Window, *, where: Labels = ()) -> Iterator[Request]:
-        with self._snapshots.open() as snapshot:
+        with self._open("export") as snapshot:
             yield from request_rows.streamed(snapshot, self._segments, window, where)
+
+
+def _latency(snapshot: Snapshot, metric: str, selection: Selection) -> list[Series]:
+    asked = plan(snapshot, metric, selection, crowded=True)
+    grouping = snapshot.labels.grouping(selection.where, selection.by)
+    names, group_of = grouping.names, grouping.group_of
+    found = gather(snapshot, asked, group_of)
+    sources: defaultdict[int, set[str]] = defaultdict(set)
+    for number in found.seen:
+        sources[group_of[number]].add(value_of(asked.series[number], "source"))
+    points: defaultdict[int, list[tuple[Piece, Gathered]]] = defaultdict(list)
+    for (group, step), tiles in sorted(found.tiles.items(), key=lambda item: item[0]):
+        points[group].append((asked.steps[step], tiles))
+    return [
+        Series(
+            labels=names[group],
+            points=_Points(points[group]),
+            sources=frozenset(sources[group]),
+        )
+        for group in sorted(points)
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,28 +17,31 @@ from google.protobuf.message import Message
 from collector.body import OVERHEAD_BYTES, Budget, Lease, gunzip, too_large
 from collector.intake import Intake, Outcome, Overloaded
 from collector.log import RefusalLog
-from collector.otlp_status import Reason, Refusal
+from collector.otlp_status import Reason, Refusal, answer
 from collector.own_metrics import OwnMetrics
 from collector.settings import CollectorSettings
 from collector.signals import TRACES, AnySignal
 from domain.errors import InputError, StoreError
+from domain.own_work import Kind, Piece, own_work
 
 __all__ = ["Arrival", "Reception"]
 
 _STORE_RETRY_S = 10.0
 _JSON_BURDEN = 4  # decoding JSON takes several times the memory of protobuf
 _LARGE_BYTES = 4 * 1024 * 1024
+_UNTRACED = "-00"  # the flags of a W3C traceparent
 
 _Digested = TypeVar("_Digested")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """An export that knocks: what it claims to be, and who sent it."""
+    """An export that knocks: what it claims to be, who sent it, and of which trace that was part."""
 
     signal: str
     where: str
     peer: str
+    traceparent: str = ""
 
 
 class Reception:
@@ -89,14 +93,39 @@ class Reception:
         in_flight = self._metrics.in_flight.labels(self._protocol)
         in_flight.inc()
         try:
-            yield
-        except Refusal as refusal:
-            self.refused(arrival, refusal)
-            raise
+            with self._piece(arrival) as piece:
+                try:
+                    yield
+                    self._end(piece, arrival, 200)
+                except Refusal as refusal:
+                    self._end(piece, arrival, answer(refusal.reason)[0])
+                    piece.tell("error.type", refusal.reason.value)
+                    self.refused(arrival, refusal)
+                    raise
         finally:
             in_flight.dec()
             duration = self._metrics.duration_s.labels(self._protocol, arrival.signal)
             duration.observe(time.perf_counter() - began_s)
+
+    def _piece(self, arrival: Arrival) -> AbstractContextManager[Piece]:
+        """A sender that says it is not traced is not: it may be ourselves, telling of the last one."""
+        method, _, path = arrival.where.rpartition(" ")
+        named = (
+            {"http.request.method": method, "http.route": path}
+            if method
+            else {"rpc.system.name": "grpc", "rpc.method": path.removeprefix("/")}
+        )
+        quiet = arrival.traceparent.endswith(_UNTRACED)
+        return own_work(
+            arrival.where.removeprefix("/"),
+            {**named, "stagewatch.signal": arrival.signal},
+            Kind.SERVER,
+            quiet=quiet,
+        )
+
+    def _end(self, piece: Piece, arrival: Arrival, status: int) -> None:
+        if " " in arrival.where:
+            piece.tell("http.response.status_code", status)
 
     async def keep(
         self, signal: AnySignal, body: bytes, arrival: Arrival, *, gzip: bool, json: bool = False
@@ -105,8 +134,9 @@ class Reception:
         received = self._metrics.received_bytes.labels(self._protocol, signal.name)
         received.inc(len(body))
         loop = asyncio.get_running_loop()
+        in_context = copy_context().run  # why: what a thread does belongs to this piece of work
         return await loop.run_in_executor(
-            self._threads, self._kept, signal, body, arrival, gzip, json
+            self._threads, in_context, self._kept, signal, body, arrival, gzip, json
         )
 
     async def work(
@@ -144,10 +174,13 @@ class Reception:
             raise too_large(where, limit_bytes)
         with self._large if len(body) > _LARGE_BYTES else nullcontext():
             max_items = self.settings.max_items
-            request = signal.decode(body, where=where, json=json, max_items=max_items)
+            with own_work("decode", {"stagewatch.bytes": len(body)}):
+                request = signal.decode(body, where=where, json=json, max_items=max_items)
             del body  # why: it need not lie in memory while the store is busy
-            outcome = self._handed_over(signal, request, where)
-            self._count(signal, signal.count(request), outcome, arrival)
+            items = signal.count(request)
+            with own_work("store", {"stagewatch.items": items}):
+                outcome = self._handed_over(signal, request, where)
+            self._count(signal, items, outcome, arrival)
         return signal.response(outcome)
 
     def _handed_over(self, signal: AnySignal, request: Any, where: str) -> Outcome:

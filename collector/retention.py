@@ -12,7 +12,7 @@ from itertools import pairwise
 from sqlalchemy import Connection
 
 from collector.rollup import roll
-from collector.schema import TIERS_S
+from collector.schema import CROWDS, TIERS_S
 from collector.tiles import DirtyWindows
 
 __all__ = ["Begin", "cutoffs", "retire"]
@@ -40,12 +40,13 @@ def retire(
     keep_s: Mapping[int, int],
     requests_keep_s: int,
     now_s: int,
+    crowd_of: Mapping[int, int],
 ) -> None:
     """Let go of all that is older than it is kept. `cutoff_s` is moved on."""
     for tier, coarser in pairwise(TIERS_S):
         until_s = (now_s - keep_s[tier]) // coarser * coarser
         if until_s > cutoff_s.get(tier, 0):
-            _move(begin, dirty, cutoff_s, tier, until_s)
+            _move(begin, dirty, cutoff_s, crowd_of, (tier, until_s))
     for tier in TIERS_S[:-1]:
         _delete_tiles(begin, tier, cutoff_s.get(tier, 0))
     longest_s = now_s - keep_s[TIERS_S[-1]]
@@ -66,14 +67,19 @@ def retire(
 
 
 def _move(
-    begin: Begin, dirty: DirtyWindows, cutoff_s: dict[int, int], tier: int, until_s: int
+    begin: Begin,
+    dirty: DirtyWindows,
+    cutoff_s: dict[int, int],
+    crowd_of: Mapping[int, int],
+    due: tuple[int, int],
 ) -> None:
     """Roll what a tier still owes the next one, then declare it retired."""
+    tier, until_s = due
     coarser = TIERS_S[TIERS_S.index(tier) + 1]
     owed = sorted(w for w in dirty.touched_at_s if w[0] == coarser and w[2] < until_s)
     for at in range(0, len(owed), _WINDOWS):
         with begin() as connection:
-            roll(connection, dirty, owed[at : at + _WINDOWS])
+            roll(connection, dirty, owed[at : at + _WINDOWS], crowd_of)
     with begin() as connection:
         connection.exec_driver_sql(
             "INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"cutoff:{tier}", str(until_s))
@@ -83,7 +89,8 @@ def _move(
 
 def _delete_tiles(begin: Begin, tier: int, until_s: int) -> None:
     step_s = max(_HOUR_S, tier)
-    for table in (f"histogram_{tier}", f"number_{tier}"):
+    crowds = [CROWDS[tier].name] if tier in CROWDS else []
+    for table in (f"histogram_{tier}", f"number_{tier}", *crowds):
         at = _next(begin, table, -1, 0)
         while at is not None:
             metric, at_s = at

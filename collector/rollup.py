@@ -37,7 +37,12 @@ def due(dirty: DirtyWindows, *, now_s: float) -> list[Window]:
     return sorted(quiet)
 
 
-def roll(connection: Connection, dirty: DirtyWindows, windows: Sequence[Window]) -> None:
+def roll(
+    connection: Connection,
+    dirty: DirtyWindows,
+    windows: Sequence[Window],
+    crowd_of: Mapping[int, int],
+) -> None:
     """Roll these windows, and first the dirty finer ones inside them."""
     wanted = set(windows)
     for tier, metric, at_s in windows:
@@ -47,7 +52,7 @@ def roll(connection: Connection, dirty: DirtyWindows, windows: Sequence[Window])
             if inner[0] < tier and inner[1] == metric and at_s <= inner[2] < at_s + tier
         )
     for window in sorted(wanted):
-        _histograms(connection, window)
+        _histograms(connection, window, crowd_of)
         _numbers(connection, window)
     dirty.clear(connection, sorted(wanted))
 
@@ -81,23 +86,31 @@ class _Sum:
         return [words.encode(words.decode(side)) if side else b"" for side in self.sides]
 
 
-def _histograms(connection: Connection, window: Window) -> None:
-    tier, metric, at_s = window
+def _histograms(connection: Connection, window: Window, crowd_of: Mapping[int, int]) -> None:
+    tier = window[0]
     sums: dict[int, _Sum] = {}
+    crowds: dict[int, _Sum] = {}
     for series_id, n, failed, sum_ns, *blobs in _rows(
         connection,
         f"SELECT series_id, n, failed, sum_ns, exact, low, high FROM histogram_{finer(tier)}",  # noqa: S608 - ours
         window,
     ):
         sums.setdefault(series_id, _Sum()).add(n, failed, sum_ns, blobs)
+        crowds.setdefault(crowd_of[series_id], _Sum()).add(n, failed, sum_ns, blobs)
     if sums:
-        connection.exec_driver_sql(
-            f"INSERT OR REPLACE INTO histogram_{tier} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - ours
-            [
-                (metric, at_s, series_id, each.n, each.failed, each.sum_ns, *each.blobs())
-                for series_id, each in sorted(sums.items())
-            ],
-        )
+        _put(connection, f"histogram_{tier}", window, sums)
+        _put(connection, f"crowd_{tier}", window, crowds)
+
+
+def _put(connection: Connection, table: str, window: Window, sums: Mapping[int, _Sum]) -> None:
+    _, metric, at_s = window
+    connection.exec_driver_sql(
+        f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - ours
+        [
+            (metric, at_s, series_id, each.n, each.failed, each.sum_ns, *each.blobs())
+            for series_id, each in sorted(sums.items())
+        ],
+    )
 
 
 def _numbers(connection: Connection, window: Window) -> None:

@@ -1,4 +1,4 @@
-"""The tables of the telemetry store (SQLAlchemy Core), as they lie on disk. Version 2.
+"""The tables of the telemetry store (SQLAlchemy Core), as they lie on disk. Version 3.
 
 Tiles: one row per metric, tile start, series. `exact`, `low` and `high` are `collector.words`;
 values of exact sources stand in `exact` only, those of coarse ones in `low` and `high` only, so
@@ -10,6 +10,9 @@ same transaction the coarser tiles around them are named in DIRTY. A tile that s
 A tile that is not in DIRTY is complete, also when it has no row: then nothing was there. Below
 the instant in META `cutoff:<tier>` a tier is retired and the next coarser one holds everything;
 such a coarser tile is never dirty for want of finer ones. The 10 s tier is never dirty.
+
+Tiles of a minute and more lie there twice: by series, and by crowd (`collector.crowds`), added up in
+the same transaction. What holds for a tile of a series holds for that of its crowd.
 
 Sums are whole nanoseconds, so that adding is exact and no order of arrival shows.
 
@@ -32,6 +35,7 @@ from sqlalchemy import (
 __all__ = [
     "COUNTS",
     "COVERAGE",
+    "CROWDS",
     "CUMULATIVE",
     "DIRTY",
     "ENDPOINT_POINT",
@@ -47,7 +51,7 @@ __all__ = [
     "VERSION",
 ]
 
-VERSION = 2
+VERSION = 3
 TIERS_S = (10, 60, 3600, 86_400)
 METADATA = MetaData()
 
@@ -83,9 +87,9 @@ def _tile(name: str, *columns: Column[object]) -> Table:
     )
 
 
-HISTOGRAMS = {
-    tier: _tile(
-        f"histogram_{tier}",
+def _histogram(name: str) -> Table:
+    return _tile(
+        name,
         Column("n", Integer, nullable=False),
         Column("failed", Integer, nullable=False),
         Column("sum_ns", Integer),  # NULL once a part had no sum to believe
@@ -93,8 +97,12 @@ HISTOGRAMS = {
         Column("low", LargeBinary, nullable=False),
         Column("high", LargeBinary, nullable=False),
     )
-    for tier in TIERS_S
-}
+
+
+HISTOGRAMS = {tier: _histogram(f"histogram_{tier}") for tier in TIERS_S}
+
+# The same of crowds: `series_id` is the lowest number in the crowd.
+CROWDS = {tier: _histogram(f"crowd_{tier}") for tier in TIERS_S[1:]}
 
 NUMBERS = {
     tier: _tile(

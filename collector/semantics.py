@@ -31,6 +31,7 @@ __all__ = [
     "number_in",
     "outcome_of",
     "reason_in",
+    "status_of",
     "text_in",
 ]
 
@@ -131,6 +132,9 @@ _FINISH_OUTCOMES: Final = {
     "error": Outcome.FAILED,
 }
 _HUNG_UP, _BUSY = 499, (408, 429)
+_REFUSED_LOAD: Final = frozenset(
+    ("ratelimiterror", "throttlingexception", "toomanyrequests", "toomanyrequestsexception")
+)
 
 METRIC_NAMES: Final[Mapping[str, tuple[Metric, str]]] = {
     **{metric.full_name: (metric, "page") for metric in METRICS.values()},
@@ -155,6 +159,13 @@ def outcome_of(word: str) -> Outcome:
     if status == _HUNG_UP:
         return Outcome.CANCELLED
     return Outcome.REJECTED if 400 <= status < 500 and status not in _BUSY else Outcome.FAILED
+
+
+def status_of(word: str) -> str:
+    """The HTTP status that an attribute's word tells, as three digits; empty where it tells none."""
+    if len(word) == 3 and word.isascii() and word.isdigit():
+        return word
+    return "429" if word.lower().rpartition(".")[2] in _REFUSED_LOAD else ""
 
 
 def reason_in(value: AnyValue) -> tuple[str, Outcome | None]:

@@ -13,6 +13,7 @@ from hashlib import blake2b
 
 from sqlalchemy import Connection
 
+from collector.crowds import Crowds
 from collector.schema import SERIES
 from domain.labels import Labels
 
@@ -32,6 +33,7 @@ class SeriesIds:
 
     def __init__(self, *, max_series: int, max_label_values: int) -> None:
         self.labels: dict[int, Labels] = {}
+        self.crowds = Crowds()
         self._ids: dict[Labels, int] = {}
         self._asked: dict[Labels, int] = {}
         self._values: dict[str, set[str]] = {}
@@ -45,7 +47,7 @@ class SeriesIds:
         """What the store knows; once, and after `forget`."""
         if self._loaded:
             return
-        for number, text in connection.exec_driver_sql("SELECT id, labels FROM series"):
+        for number, text in connection.exec_driver_sql("SELECT id, labels FROM series ORDER BY id"):
             self._keep(number, tuple((name, value) for name, value in json.loads(text)))
         self._loaded = True
 
@@ -53,6 +55,7 @@ class SeriesIds:
         """The transaction came to nothing: what it numbered is not in the store."""
         for known in (self.labels, self._ids, self._asked, self._values, self._unsaved):
             known.clear()
+        self.crowds.forget()
         self._next = 0
         self._loaded = False
 
@@ -102,6 +105,7 @@ class SeriesIds:
 
     def _keep(self, number: int, labels: Labels) -> None:
         self.labels[number] = labels
+        self.crowds.learn({number: labels})
         self._next = max(self._next, number)
         self._ids[labels] = number
         for name, value in labels:

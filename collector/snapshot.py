@@ -9,19 +9,21 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import create_engine
 from sqlalchemy.pool import QueuePool
 
 from collector.cover import Kept
-from collector.precedence import contested
+from collector.crowds import Crowds
+from collector.past import STRIDE_S, Past
+from collector.precedence import NEAR_S, contested, giving_way
 from collector.schema import TIERS_S
 from collector.store import file_of
 from domain.errors import StoreError
@@ -33,6 +35,8 @@ _BUSY_S = 5.0
 _CHUNK_ROWS = 256
 _MOST_QUESTIONS = 4096
 _MOST_GROUPINGS = 64
+
+Found = TypeVar("Found", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +53,15 @@ class SeriesLabels:
     """The labels of every series, by number; grows with the store and is shared by all views."""
 
     by_id: dict[int, Labels] = field(default_factory=dict)
+    crowds: Crowds = field(default_factory=Crowds)
     _found: dict[Labels, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
     _contested: dict[tuple[Labels, bool], tuple[tuple[int, ...], Mapping[int, tuple[str, int]]]] = (
         field(default_factory=dict)
     )
     _groupings: dict[tuple[Labels, tuple[str, ...]], tuple[int, Grouping]] = field(
+        default_factory=dict
+    )
+    _giving_way: dict[int, tuple[Mapping[int, tuple[str, int]], frozenset[int]]] = field(
         default_factory=dict
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -67,10 +75,12 @@ class SeriesLabels:
                 rows = connection.execute(
                     "SELECT id, labels FROM series WHERE id > ? ORDER BY id", (known,)
                 )
-                self.by_id = self.by_id | {
+                learnt = {
                     number: tuple((name, value) for name, value in json.loads(text))
                     for number, text in rows
                 }
+                self.crowds.learn(learnt)
+                self.by_id = self.by_id | learnt
 
     def matching(self, where: Labels) -> tuple[int, ...]:
         """The numbers of the series that match, ascending; what was looked at is remembered."""
@@ -117,18 +127,39 @@ class SeriesLabels:
                 self._contested[where, apart] = (found, places)
         return places
 
+    def giving_way(self, places: Mapping[int, tuple[str, int]]) -> frozenset[int]:
+        """Of contested series, those of which not every tile is believed."""
+        key = id(places)
+        with self._lock:
+            known = self._giving_way.get(key)
+        if known is None or known[0] is not places:
+            known = places, giving_way(places)
+            with self._lock:
+                if len(self._giving_way) >= _MOST_GROUPINGS:
+                    self._giving_way.clear()
+                self._giving_way[key] = known
+        return known[1]
+
 
 class Snapshot:
     """The store as it was at one instant."""
 
-    def __init__(self, connection: sqlite3.Connection, labels: SeriesLabels, path: Path) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, labels: SeriesLabels, past: Past, path: Path
+    ) -> None:
         self._connection = connection
+        self._past = past
         self.path = path
         self.labels = labels
+        told = dict(self.rows("SELECT key, value FROM meta WHERE key <> 'version'"))
         self.cutoff_s: Mapping[int, int] = {
             int(key.partition(":")[2]): int(value)
-            for key, value in self.rows("SELECT key, value FROM meta WHERE key LIKE 'cutoff:%'")
+            for key, value in told.items()
+            if key.startswith("cutoff:")
         }
+        # why less: whether a tile is believed, the minute after it may decide
+        self.over_s = (int(told.get("closed_s", 0)) - NEAR_S) // STRIDE_S * STRIDE_S
+        self._version = (told.get("late", ""), tuple(self.cutoff_s.items()))
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a small answer."""
@@ -142,6 +173,10 @@ class Snapshot:
                 yield chunk
         finally:
             cursor.close()
+
+    def of_the_past(self, key: Hashable, make: Callable[[], Found]) -> Found:
+        """What does not reach beyond `over_s`: made once, and again when something came for it."""
+        return self._past.get(key, self._version, make)
 
     def kept(self, metric: int, since_s: int, until_s: int) -> Kept:
         """What may be read of a metric in and around a window."""
@@ -168,6 +203,7 @@ class Snapshots:
                 remedy="Start `stagewatch up` or import something first, or check `--data-dir`.",
             )
         self.labels = SeriesLabels()
+        self._past = Past()
         self._engine = create_engine(
             "sqlite://",
             creator=self._connect,
@@ -187,7 +223,7 @@ class Snapshots:
                     raise TypeError(f"expected an SQLite connection, not {connection!r}")
                 connection.execute("BEGIN")
                 self.labels.refresh(connection)
-                yield Snapshot(connection, self.labels, self.path)
+                yield Snapshot(connection, self.labels, self._past, self.path)
             finally:
                 pooled.close()  # why: the pool rolls back, which ends the transaction
         except sqlite3.DatabaseError as error:

@@ -31,6 +31,7 @@ from collector.semantics import (
     ROOM,
     outcome_of,
     reason_in,
+    status_of,
     text_in,
 )
 from collector.semantics import STREAMED as STREAM_ATTRIBUTES
@@ -171,6 +172,8 @@ def ending_in(row: SpanName, texts: Sequence[KeyValue], *, error: bool = False) 
     else:
         words = [text_in(told[key]) for key in OUTCOME if key in told]
         outcome = outcome_of(words[0]) if words else by_reason
+        if outcome is Outcome.FAILED and not finish:
+            finish = next(filter(None, map(status_of, words)), "")
         if outcome is None and error:
             outcome = Outcome.FAILED
     streams = [text_in(told[key]).lower() for key in sorted(STREAM_ATTRIBUTES & told.keys())]

@@ -31,7 +31,7 @@ _KEY = "metric = ? AND at_s = ? AND series_id = ?"
 _Row = tuple[int, int, int, int, int, int | None, bytes, bytes, bytes]
 
 _ADD_HISTOGRAM = (
-    "INSERT INTO histogram_{tier} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (metric, at_s, series_id) DO UPDATE SET n = n + excluded.n,"
     " failed = failed + excluded.failed, sum_ns = sum_ns + excluded.sum_ns,"
     " exact = CAST(exact || excluded.exact AS BLOB), low = CAST(low || excluded.low AS BLOB),"
@@ -90,12 +90,13 @@ class DirtyWindows:
 
 
 class Tiles:
-    """Additions of one transaction."""
+    """Additions of one transaction. `oldest_s`: where the oldest tile that they changed begins."""
 
     def __init__(self) -> None:
         self._values: list[tuple[Integers, Floats]] = []  # keys, seconds
         self._pairs: list[tuple[int, int, int, int, Pair]] = []  # metric, at_s, series, failed
         self._numbers: list[tuple[int, int, int, float, int]] = []
+        self.oldest_s: int | None = None
 
     def add_values(
         self, metric: int, at_ns: Integers, series_id: Integers, values_s: Floats
@@ -119,26 +120,37 @@ class Tiles:
         self._numbers.append((metric, at_ns, series_id, value, _tile(at_ns)))
 
     def flush(
-        self, connection: Connection, cutoff_s: Mapping[int, int], growth: Growth
+        self,
+        connection: Connection,
+        cutoff_s: Mapping[int, int],
+        growth: Growth,
+        crowd_of: Mapping[int, int],
     ) -> set[Window]:
         """Write it all; the coarse windows that are now out of date."""
         dirty: set[Window] = set()
         histograms: dict[int, list[_Row]] = {}
         for row in [*self._exact_rows(), *self._pair_rows()]:
-            tier, start_s = _place(row[1], cutoff_s)
+            tier, start_s = self._placed(row[1], cutoff_s)
             histograms.setdefault(tier, []).append((row[0], start_s, *row[2:]))
             dirty.update(_around(tier, row[0], start_s))
         for tier, rows in histograms.items():
             rows.sort(key=lambda row: row[:3])
-            connection.exec_driver_sql(_ADD_HISTOGRAM.format(tier=tier), rows)
-            growth.shorten(connection, tier, rows)
+            _add(connection, growth, f"histogram_{tier}", rows)
+            if tier > TIERS_S[0]:
+                crowded = [(*row[:2], crowd_of[row[2]], *row[3:]) for row in rows]
+                _add(connection, growth, f"crowd_{tier}", crowded)
         return dirty | self._flush_numbers(connection, cutoff_s)
+
+    def _placed(self, at_s: int, cutoff_s: Mapping[int, int]) -> tuple[int, int]:
+        tier, start_s = _place(at_s, cutoff_s)
+        self.oldest_s = start_s if self.oldest_s is None else min(self.oldest_s, start_s)
+        return tier, start_s
 
     def _flush_numbers(self, connection: Connection, cutoff_s: Mapping[int, int]) -> set[Window]:
         dirty: set[Window] = set()
         numbers: dict[int, list[tuple[object, ...]]] = {}
         for metric, at_ns, series_id, value, at_s in self._numbers:
-            tier, start_s = _place(at_s, cutoff_s)
+            tier, start_s = self._placed(at_s, cutoff_s)
             row = (metric, start_s, series_id, 1, value, value, value, value, at_ns)
             numbers.setdefault(tier, []).append(row)
             dirty.update(_around(tier, metric, start_s))
@@ -176,6 +188,11 @@ class Tiles:
         ]
 
 
+def _add(connection: Connection, growth: Growth, table: str, rows: Sequence[_Row]) -> None:
+    connection.exec_driver_sql(_ADD_HISTOGRAM.format(table=table), rows)
+    growth.shorten(connection, table, rows)
+
+
 def _blobs(cells: Integers, counts: Integers, ends: list[int]) -> list[bytes]:
     """`collector.words` of each group of cells."""
     if counts.max() <= words.COUNT_MAX:
@@ -208,28 +225,28 @@ class Growth:
     """How many bytes were added to which tile, so that a long one is found without looking."""
 
     def __init__(self) -> None:
-        self._added: dict[tuple[int, ...], int] = {}
+        self._added: dict[tuple[str, int, int, int], int] = {}
 
     def forget(self) -> None:
         self._added.clear()
 
-    def shorten(self, connection: Connection, tier: int, rows: Sequence[_Row]) -> None:
+    def shorten(self, connection: Connection, table: str, rows: Sequence[_Row]) -> None:
         """Make those of the tiles just written compact that grew far beyond their cells."""
         if len(self._added) > _MOST_TRACKED:
             self._added.clear()
         long = []
         for metric, at_s, series_id, *_, exact, low, high in rows:
-            key = (tier, metric, at_s, series_id)
+            key = (table, metric, at_s, series_id)
             added = self._added.get(key, 0) + len(exact) + len(low) + len(high)
             self._added[key] = added if added <= _LONG_BYTES else 0
             if added > _LONG_BYTES:
                 long.append((metric, at_s, series_id))
         for place in long:
             sides = connection.exec_driver_sql(
-                f"SELECT exact, low, high FROM histogram_{tier} WHERE {_KEY}",  # noqa: S608 - ours
+                f"SELECT exact, low, high FROM {table} WHERE {_KEY}",  # noqa: S608 - ours
                 place,
             ).one()
             connection.exec_driver_sql(
-                f"UPDATE histogram_{tier} SET exact = ?, low = ?, high = ? WHERE {_KEY}",  # noqa: S608 - ours
+                f"UPDATE {table} SET exact = ?, low = ?, high = ? WHERE {_KEY}",  # noqa: S608 - ours
                 (*(words.compact(side) for side in sides), *place),
             )

@@ -256,6 +256,7 @@ class Writer:
             keep_s=self._settings.retention.by_tier(),
             requests_keep_s=self._settings.requests_retention_s,
             now_s=int(self._now()),
+            crowd_of=self._ingest.crowd_of,
         )
         self._ingest.known.segments_changed()
 
@@ -268,7 +269,7 @@ class Writer:
         due = rollup.due(dirty, now_s=now_s)
         for at in range(0, len(due), _WINDOWS):
             with self._begin() as connection:
-                rollup.roll(connection, dirty, due[at : at + _WINDOWS])
+                rollup.roll(connection, dirty, due[at : at + _WINDOWS], self._ingest.crowd_of)
             if budget_s is not None and time.monotonic() > until_s:
                 return
 

@@ -11,6 +11,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from alerts.ledger import AlertRecord
+from alerts.runbook import address, anchor_of
 from alerts.silence import Silence
 from dashboard.parts import SPOKEN_WHEN_CHANGED, clock, link, name_text, quiet, said
 from dashboard.url import SILENCES, View
@@ -34,9 +35,7 @@ _SCHEMES = ("https", "http")
 
 def acts(alert: AlertRecord, runbook: str, viewer: Viewer) -> Component:
     """Take it, silence it for an hour, open the runbook, hand the link on."""
-    elsewhere: list[Component] = []
-    if runbook:
-        elsewhere.append(outside("Open the runbook", runbook))
+    elsewhere: list[Component] = [_runbook(alert, runbook, viewer)]
     copy: dict[str, Any] = {"data-copy": "1"}
     elsewhere.append(html.Button("Copy link", type="button", className="button", **copy))
     if not alert.open:
@@ -52,6 +51,15 @@ def acts(alert: AlertRecord, runbook: str, viewer: Viewer) -> Component:
     buttons = [html.Span(acting(alert, viewer), id={"region": "acting"}), *elsewhere]
     more = link("Silence for longer, or more than this", viewer.href(longer))
     return form([html.Div(fields, className="fields"), html.Div(buttons, className="acts"), more])
+
+
+def _runbook(alert: AlertRecord, runbook: str, viewer: Viewer) -> Component:
+    """The promise's own, else ours for alerts of this kind."""
+    if runbook:
+        return outside("Open the runbook", runbook)
+    tier = alert.id.removeprefix(f"{alert.objective_id}-").rpartition("-")[0]
+    there = address(viewer.address(""), anchor_of(tier, alert.objective_id))
+    return html.A("Open the runbook", href=there, target="_blank", className="button")
 
 
 def acting(alert: AlertRecord, viewer: Viewer) -> list[Component]:

@@ -17,10 +17,10 @@ from collector.query import Reader
 from dashboard import alert_words as words
 from dashboard.acts import acting, acts, taken_text
 from dashboard.alert_axis import AXIS, axis
+from dashboard.alert_cause import found_causes, headline, likely
 from dashboard.alert_places import stage_comparison, worst_places
 from dashboard.alert_windows import windows_table
 from dashboard.budget_words import budget_left, forecast_text
-from dashboard.causes import cause_list, causes_of, unknown_note
 from dashboard.certainty import certainty
 from dashboard.content import Content
 from dashboard.frame import common_regions, frame, region
@@ -57,18 +57,20 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
         return _nobody(view, viewer)
     standing = None if record.kind == "condition" else ledger.standing(record.objective_id)
     evidence = ledger.evidence(record.id)
+    diagnosed = ledger.diagnosed(record.id)
     silences = {each.id: each for each in ledger.silences(at_s=viewer.now_s)}
     title = f"{LOOKS[words.state_of(record)].symbol} {record.objective_name[:60]}"
     regions = common_regions(view, viewer, newest_at_s=None, title=title) | {
         "time": None,
         "name": [_name(record, viewer), words.state_badge(record), *words.tags(record)],
-        "state": html.P(sentence(record.message)),
+        "state": html.P(sentence(headline(record, diagnosed))),
         "facts": _facts(record, standing, silences, viewer),
         "taken": _taken(record, viewer),
         "acts": acts(record, standing.objective.runbook if standing else "", viewer),
         "acting": acting(record, viewer) if viewer.may_act else None,
         "why": _why(record, evidence, standing, viewer),
-        "causes": cause_list(causes_of(record.blame)) or _uncaused(record),
+        "likely": likely(record, diagnosed, viewer),
+        "causes": found_causes(record, diagnosed, viewer),
         "stages": stage_comparison(reader, record, standing, viewer),
         "places": worst_places(reader, record, standing, viewer),
         "sure": certainty(reader, record, standing, evidence, viewer),
@@ -89,14 +91,15 @@ def page(view: View, shown: Content) -> list[Component]:
         [
             html.Div(html.H1(region("name", shown, tag=html.Span)), className="name"),
             region("state", shown, className="headline", **SPOKEN_WHEN_CHANGED),
+            region("likely", shown, className="likely"),
             html.Div([region("taken", shown), region("acts", shown)]),
             region("facts", shown),
             _section("Why it fired", "why", shown),
             html.Section(
                 [
-                    html.H2("Where", id="where"),
-                    region("causes", shown),
+                    html.H2("Where and why", id="where"),
                     html.Div([region("stages", shown), region("places", shown)], className="pair"),
+                    region("causes", shown, className="found"),
                 ],
                 **named_by("where"),
             ),
@@ -214,12 +217,6 @@ def _why(
         windows_table(fired, rule, limit, surely=record.severity is Severity.PAGE),
         html.P([quiet(told), link("The promise and its other rules", target)]),
     ]
-
-
-def _uncaused(record: AlertRecord) -> Component | None:
-    if words.of_budget(record):
-        return html.P(quiet("It is about the budget, and no stage: its page shows what spent it."))
-    return None if record.kind in ("condition", "no-data") else unknown_note(record.blame)
 
 
 def _history(record: AlertRecord, viewer: Viewer) -> Component:

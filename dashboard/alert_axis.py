@@ -16,7 +16,7 @@ from collector.query import Reader, Selection, Window
 from dashboard.change_list import change_table, instants
 from dashboard.figures import Band, Figure, Frame, Instant, Line, Mark, chart
 from dashboard.measure import P99, curves, drawn, quantile_word
-from dashboard.parts import Cell, table
+from dashboard.parts import Cell, quiet, table
 from dashboard.quantity import NOTHING, seconds, seconds_range
 from dashboard.viewer import Viewer
 from domain.objective import DAY_S, HOUR_S
@@ -85,7 +85,7 @@ def _drawn(
     return figure, {
         f"caption-{AXIS}": [
             html.H3(f"{name} {metric.upper()} and what changed"),
-            html.P(told or "nothing changed that we know of", className="quiet"),
+            html.P(quiet(told or "nothing changed that we know of")),
         ],
         f"table-{AXIS}": table(f"{name} {metric.upper()}, newest first", ("From", name), rows),
     }

@@ -18,7 +18,7 @@ from dashboard.quantity import NOTHING, count, quantile_text, seconds
 from dashboard.stages import StageRow, compare, guilty, stage_word
 from dashboard.url import View
 from dashboard.viewer import Viewer
-from domain.labels import Labels, value_of
+from domain.labels import Labels, project, value_of
 from domain.objective import DAY_S, HOUR_S
 
 __all__ = ["span_of", "stage_comparison", "worst_places"]
@@ -83,7 +83,8 @@ def worst_places(
     if where is None or stage is None:
         return None
     window = span_of(record, viewer)
-    found = reader.stages(Selection(window=window, where=where, by=("service", "replica")))
+    by = ("service", "replica", "pool", "role")
+    found = reader.stages(Selection(window=window, where=where, by=by))
     means = [
         (share.mean_s, each)
         for each in found
@@ -93,6 +94,8 @@ def worst_places(
     if not means:
         return None
     means.sort(key=lambda pair: -pair[0])
+    like = _work(means[0][1].labels)
+    means = [each for each in means if _work(each[1].labels) == like]
     values = sorted(mean_s for mean_s, _ in means)
     median_s = values[(len(values) - 1) // 2]
     body = [
@@ -111,6 +114,11 @@ def worst_places(
         f"{'and ' + str(more) + ' that do better; ' if more > 0 else ''}median {seconds(median_s)}"
     )
     return html.Div([table(caption, columns, body), html.P(quiet(median))])
+
+
+def _work(labels: Labels) -> Labels:
+    """A prefill replica's queue says nothing of a decode replica's."""
+    return project(labels, ("service", "pool", "role"))
 
 
 def _replica(each: Stages, window: Window, viewer: Viewer) -> Component:

@@ -14,8 +14,8 @@ from dash import html
 from dash.development.base_component import Component
 from numpy.typing import NDArray
 
-from collector.query import Reader, Selection, Stages, Window
-from dashboard.measure import P99, WEEK_S
+from collector.query import Reader, Selection, Stages
+from dashboard.measure import P99, last_week
 from dashboard.parts import Cell, link, name_text, quiet, table
 from dashboard.quantity import NOTHING, quantile_text, seconds, seconds_range
 from dashboard.stages import stage_word
@@ -26,7 +26,7 @@ from domain.labels import value_of
 from domain.request import Stage
 from domain.request_columns import RequestColumns
 
-__all__ = ["Excess", "Growth", "attribution", "grown", "growths", "last_week", "short_text"]
+__all__ = ["Excess", "Growth", "attribution", "grown", "growths", "short_text"]
 
 _BEFORE_THE_FIRST_TOKEN = (
     Stage.NETWORK,
@@ -85,11 +85,6 @@ class _Measured:
     stages: Mapping[Stage, Distribution]
 
 
-def last_week(window: Window) -> Window:
-    """The same hours."""
-    return Window(since_s=window.since_s - WEEK_S, until_s=window.until_s - WEEK_S)
-
-
 def grown(name: str, now: Stages, before: Stages | None) -> Growth:
     """Of the first token; of the whole answer where only that has surely grown."""
     return _grown(name, _of(now), None if before is None else _of(before))
@@ -103,7 +98,8 @@ def growths(
         found = _by_prompt(reader, selection)
     else:
         by = view.label or "replica"
-        week = Selection(window=last_week(selection.window), where=selection.where, by=(by,))
+        then = last_week(selection.window)
+        week = Selection(window=then, where=selection.where, by=(by,), counted=False)
         before = {value_of(each.labels, by): each for each in reader.stages(week)}
         found = [grown(name, each, before.get(name)) for name, each in now.items() if name]
     return sorted(found, key=_order) if view.by != PROMPT else found

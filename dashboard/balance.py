@@ -26,6 +26,7 @@ from dashboard.parts import (
 from dashboard.theme import LOOKS
 from dashboard.url import View
 from dashboard.viewer import Viewer
+from domain.errors import StagewatchError
 from review.document import Section
 from review.report import report
 from review.shelf import Kept, Shelf
@@ -48,13 +49,30 @@ class BalancePage:
     def __init__(self, shelf: Shelf | None = None) -> None:
         self._shelf = shelf
 
+    def _beside(self, viewer: Viewer) -> Component | None:
+        """What the schedule does, and files that cannot be read; None where all is quiet."""
+        if self._shelf is None:
+            return None
+        said: list[Component | str] = [sentence(each) for each in self._shelf.damaged()]
+        try:
+            standing = self._shelf.timetable.read()
+        except StagewatchError as error:
+            said.append(sentence(str(error)))
+            standing = None
+        if standing is not None and standing.says():
+            said.append(sentence(standing.says()))
+        if standing is not None and standing.next_s is not None and not standing.running:
+            said.append(html.Span(["The next review is due ", clock(viewer, int(standing.next_s))]))
+        return html.Ul([html.Li(each) for each in said], className="quiet") if said else None
+
     def content(self, reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Content:
         """The page at one instant; of a fixed window, what was known then."""
         del reader, ledger  # everything is in the reviews themselves
         found = [] if self._shelf is None else self._shelf.all(limit=_MOST_EARLIER + 1)
         if not found:
             regions = common_regions(view, viewer, newest_at_s=None, title="Balance")
-            return Content(title="Balance", regions=regions | {"time": None, "state": _nothing()})
+            regions |= {"time": None, "state": _nothing(), "schedule": self._beside(viewer)}
+            return Content(title="Balance", regions=regions)
         latest, told = found[0], report(found[0])
         state = VERDICT_STATES[latest.review.verdict.kind]
         title = f"{LOOKS[state].symbol} Balance"
@@ -66,6 +84,7 @@ class BalancePage:
             | {
                 "time": None,
                 "state": _verdict(latest, told.facts, viewer),
+                "schedule": self._beside(viewer),
                 "alternatives": _section(sections.get(_TITLES["alternatives"])),
                 "plan": _section(sections.get(_TITLES["plan"])),
                 "gates": _section(sections.get(_TITLES["gates"])),
@@ -90,6 +109,7 @@ class BalancePage:
             [
                 html.H1("Balance", className="unseen"),
                 region("state", shown, className="said", **SPOKEN_WHEN_CHANGED),
+                region("schedule", shown),
                 *sections,
             ],
         )

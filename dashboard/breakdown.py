@@ -11,6 +11,7 @@ from dash.development.base_component import Component
 from collector.query import NumberPoint, Reader, Replica, Selection, Stages, Window
 from dashboard.flows import per_s, since_text, unfinished_text, watched
 from dashboard.measure import P50, P99
+from dashboard.measure import before as before_it
 from dashboard.parts import Cell, badge, link, name_text, quiet, stage_bar, table
 from dashboard.quantity import NOTHING, age, count, percent, quantile_text, rate, rate_unit
 from dashboard.stages import compare, guilty_text
@@ -26,6 +27,7 @@ MOST_COMPARED = 100
 """Of more groups than this, the time before is not asked for: it would double the wait."""
 
 STALE_S = 120
+_RECENT_S = 300  # what was last said longer ago is no reading of now
 _GAUGES = ("requests_running", "requests_waiting", "kv_cache_usage")
 
 
@@ -53,9 +55,7 @@ def worst_first(reader: Reader, selection: Selection, view: View) -> list[Group]
     by = view.label or "replica"
     window = selection.window
     now = _stages(reader, Selection(window=window, where=selection.where, by=(by,)), by)
-    length_s = window.until_s - window.since_s
-    earlier = Window(since_s=window.since_s - length_s, until_s=window.since_s)
-    asked = Selection(window=earlier, where=selection.where, by=(by,))
+    asked = Selection(window=before_it(window), where=selection.where, by=(by,), counted=False)
     before = _stages(reader, asked, by) if len(now) <= MOST_COMPARED else {}
     gauges = {name: _last(reader, name, selection, by) for name in _GAUGES}
     replicas = _replicas(reader, view, window) if by == "replica" else {}
@@ -140,8 +140,9 @@ def _stages(reader: Reader, selection: Selection, by: str) -> Mapping[str, Stage
 
 
 def _last(reader: Reader, gauge: str, selection: Selection, by: str) -> dict[str, NumberPoint]:
-    asked = Selection(window=selection.window, where=selection.where, by=(by,))
-    found = reader.numbers(gauge, asked)
+    until_s = selection.window.until_s
+    recent = Window(since_s=max(selection.window.since_s, until_s - _RECENT_S), until_s=until_s)
+    found = reader.numbers(gauge, Selection(window=recent, where=selection.where, by=(by,)))
     return {value_of(each.labels, by): each.points[-1] for each in found if each.points}
 
 
@@ -149,8 +150,7 @@ def _replicas(reader: Reader, view: View, window: Window) -> dict[str, Replica]:
     wanted = dict(view.where)
     return {
         value_of(replica.labels, "replica"): replica
-        for each in reader.freshness(window)
-        if each.service == view.service
+        for each in reader.freshness(window, service=view.service)
         for replica in each.replicas
         if all(
             value_of(replica.labels, name) == value

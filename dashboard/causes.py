@@ -9,7 +9,9 @@ from dash import html
 from dash.development.base_component import Component
 
 from alerts.blame import Blame
+from alerts.diagnosis import diagnosis
 from alerts.diagnosis.diagnosis import Diagnosis
+from alerts.diagnosis.wording import plain
 from dashboard.parts import quiet, sentence
 from dashboard.quantity import percent, seconds
 from dashboard.stages import stage_word
@@ -26,6 +28,7 @@ class Cause:
     """One cause in words: what speaks for it, what against it, and what nobody could say."""
 
     title: str
+    place: str = ""
     speaks_for: Sequence[str] = ()
     speaks_against: Sequence[str] = ()
     unknown: Sequence[str] = ()
@@ -42,18 +45,24 @@ def causes_of(blame: Blame | None) -> list[Cause]:
     return found[:_MOST]
 
 
-def causes_told(diagnosis: Diagnosis) -> list[Cause]:
+def causes_told(found: Diagnosis) -> list[Cause]:
     """What the rules say, the likeliest first."""
     return [
         Cause(
-            title=_capital(f"{each.cause} ({each.rule}, {each.confidence} confidence)"),
-            speaks_for=each.evidence,
-            speaks_against=each.contra,
-            unknown=each.missing,
-            next_step=each.next_step,
+            title=plain(_capital(f"{each.cause} ({each.rule}, {each.confidence} confidence)")),
+            place=plain(_where(each)),
+            speaks_for=[plain(said) for said in each.evidence],
+            speaks_against=[plain(said) for said in each.contra],
+            unknown=[plain(said) for said in each.missing],
+            next_step=plain(each.next_step),
         )
-        for each in diagnosis.causes[:_MOST]
+        for each in found.causes[:_MOST]
     ]
+
+
+def _where(cause: diagnosis.Cause) -> str:
+    stage = f"stage {stage_word(cause.stage)}" if cause.stage is not None else ""
+    return ", ".join(each for each in (stage, cause.place) if each)
 
 
 def cause_list(causes: Sequence[Cause]) -> Component | None:
@@ -65,7 +74,8 @@ def cause_list(causes: Sequence[Cause]) -> Component | None:
 
 
 def _cause(cause: Cause) -> list[Component]:
-    lines = [("For", cause.speaks_for), ("Against", cause.speaks_against)]
+    lines: list[tuple[str, Sequence[str]]] = [("Where", [cause.place] if cause.place else [])]
+    lines += [("For", cause.speaks_for), ("Against", cause.speaks_against)]
     lines.append(("Not known", cause.unknown))
     told = [
         html.Div([html.Dt(word), html.Dd([html.P(sentence(each)) for each in texts])])

@@ -13,7 +13,7 @@ from alerts.evidence import Evidence
 from alerts.ledger import AlertRecord, Standing
 from collector.query import Reader, Window
 from dashboard.alert_places import span_of
-from dashboard.parts import badge
+from dashboard.parts import badge, sentence
 from dashboard.quantity import age, percent_range, span
 from dashboard.stages import how_to_measure
 from dashboard.theme import State
@@ -73,7 +73,7 @@ def edges_text(reader: Reader, indicator: Indicator, window: Window) -> str:
 
 def _line(doubt: bool, words: str) -> list[Component]:  # noqa: FBT001 - a pair as it was collected
     state = State.NOT_OBSERVED if doubt else State.HEALTHY
-    return [badge(state, word="doubt" if doubt else "sure"), html.Span(words)]
+    return [badge(state, word="doubt" if doubt else "sure"), sentence(words)]
 
 
 def _data(standing: Standing, viewer: Viewer) -> list[_Doubt]:

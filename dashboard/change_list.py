@@ -19,7 +19,7 @@ from domain.labels import value_of
 __all__ = ["change_table", "instants"]
 
 _MOST_INSTANTS = 24
-_MOST_ROWS = 40
+_MOST_ROWS = 20
 _MERGED = 0.02
 """Of the width: what is nearer than this is drawn as one line that names how many it is."""
 
@@ -44,25 +44,40 @@ def change_table(changes: Sequence[Change], viewer: Viewer, *, past: str) -> Com
     """All of them in words, the newest first; where there are none, how they would get here."""
     if not changes:
         return _nothing(past)
-    newest = list(reversed(changes))[:_MOST_ROWS]
-    body = [
-        [
-            Cell(clock(viewer, each.at_s, to_the_second=True)),
-            Cell(each.kind),
-            Cell(_what(each, viewer), broad=True),
-            Cell(_whose(each)),
-            Cell(name_text(each.author) if each.author else quiet("seen by Stagewatch")),
-        ]
-        for each in newest
-    ]
+    folded = _folded(changes)
+    body = [_row(each, viewer) for each in folded[:_MOST_ROWS]]
     shown = table("What changed, the newest first", ("When", "Kind", "What", "Of", "By"), body)
-    left_out = len(changes) - len(newest)
+    left_out = sum(len(each) for each in folded[_MOST_ROWS:])
     return html.Div([shown, html.P(quiet(f"and {left_out} earlier"))]) if left_out else shown
 
 
+def _folded(changes: Sequence[Change]) -> list[list[Change]]:
+    """The newest first; what happened again and again is one row, where it happened last."""
+    alike: dict[object, list[Change]] = {}
+    for each in reversed(changes):
+        told = (each.kind, each.title, each.labels, each.author, each.link, each.until_s)
+        alike.setdefault(told, []).append(each)
+    return list(alike.values())
+
+
+def _row(group: Sequence[Change], viewer: Viewer) -> list[Cell]:
+    newest, oldest = group[0], group[-1]
+    again: list[Component] = []
+    if len(group) > 1:
+        first = clock(viewer, oldest.at_s)
+        again = [html.Span([quiet([f"{len(group)} times since ", first])], className="under")]
+    return [
+        Cell([clock(viewer, newest.at_s, to_the_second=True), *again]),
+        Cell(newest.kind),
+        Cell(_what(newest, viewer), broad=True),
+        Cell(_whose(newest)),
+        Cell(name_text(newest.author) if newest.author else quiet("seen by Stagewatch")),
+    ]
+
+
 def _label(group: Sequence[Change]) -> str:
-    first = group[0]
-    return first.kind if len(group) == 1 else f"{len(group)} changes"
+    kinds = {each.kind for each in group}
+    return group[0].kind if len(kinds) == 1 else f"{len(group)} changes"
 
 
 def _what(change: Change, viewer: Viewer) -> list[Any]:

@@ -15,7 +15,7 @@ from dashboard.explorer_choices import choices, nothing
 from dashboard.explorer_table import MOST_ROWS, request_table
 from dashboard.frame import common_regions, frame, region
 from dashboard.graphs import graph
-from dashboard.parts import SPOKEN_WHEN_CHANGED, clock, link, said
+from dashboard.parts import SPOKEN_WHEN_CHANGED, clock, link, named_by, said
 from dashboard.quantity import count, percent, window_text
 from dashboard.url import View
 from dashboard.viewer import Viewer
@@ -33,7 +33,7 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
     found = reader.request_columns(window, where=view.where)
     rows = view.sieve.rows(found)
     newest_at_s = int(found.end_at_s[0]) if len(found.end_at_s) and view.live else None
-    promises = promised(ledger.standings(), view)
+    promises = promised(ledger.standings(spark_s=0), view)
     cloud, told = scatter(found, rows, promises, view, viewer)
     over_time, bands_told = bands(reader, promises, view, viewer)
     regions = common_regions(view, viewer, newest_at_s=newest_at_s, title="Requests") | {
@@ -65,7 +65,13 @@ def page(view: View, shown: Content) -> list[Component]:
             region("state", shown, className="headline", **SPOKEN_WHEN_CHANGED),
             html.Section(region("choices", shown), **said("Which requests")),
             region("reach", shown),
-            html.Section(html.Div(charts, className="charts"), **said("Where they stand out")),
+            html.Section(
+                [
+                    html.H2("Where they stand out", id="out-title", className="unseen"),
+                    html.Div(charts, className="charts"),
+                ],
+                **named_by("out-title"),
+            ),
             html.Section(region("requests", shown), **said("Requests, one by one")),
         ],
     )

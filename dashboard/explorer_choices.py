@@ -91,7 +91,7 @@ def _services(services: Any, view: View, viewer: Viewer) -> list[Component]:
 
 def _fields(ledger: Ledger, view: View) -> Component:
     """What is written here is sent by `assets/requests.js` into the address."""
-    promises = promised(ledger.standings(), view)
+    promises = promised(ledger.standings(spark_s=0), view)
     hint = f"{promises[0].value:g}" if promises else "1.5"
     over = html.Label(
         [

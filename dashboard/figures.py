@@ -9,6 +9,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from dashboard.legible import legible
 from dashboard.overlays import (
     FAINT,
     GREY,
@@ -44,6 +45,12 @@ AXIS_POINTS = 360
 
 HUE = "#3A87D0"  # the accent between the themes: 3.7 : 1 on white, 4.6 : 1 on our dark page
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+_TICKS = [
+    {"dtickrange": [None, 59_999], "value": "%H:%M:%S\n%-d %b"},
+    {"dtickrange": [60_000, 86_399_999], "value": "%H:%M\n%-d %b"},
+    {"dtickrange": [86_400_000, None], "value": "%-d %b\n%Y"},
+]
+"""What stands after the line break is told once, and where it changes."""
 _DASHES = ("solid", "dot", "dash", "dashdot", "longdash", "longdashdot")
 
 
@@ -140,7 +147,7 @@ def chart(
     layout["shapes"] += [shade(mark) for mark in marks if mark.shaded] + uprights(instants)
     layout["margin"]["r"] = 12 + 7 * max((len(label["text"]) for label in labels), default=0)
     layout["annotations"] = _notes(frame, threshold, marks, scale, top) + labels
-    layout["annotations"] += names(instants, width_ms=frame.until_ms - frame.since_ms)
+    layout["annotations"] += names(instants, since_ms=frame.since_ms, until_ms=frame.until_ms)
     return {"data": data, "layout": layout}
 
 
@@ -230,7 +237,7 @@ def _label(name: str, at: float) -> Figure:
         "xanchor": "left",
         "xshift": 4,
         "y": at,
-        "text": escape(shown, quote=False),
+        "text": escape(legible(shown), quote=False),
         "showarrow": False,
     }
 
@@ -283,6 +290,9 @@ def _layout(
             "type": "date",
             "range": [frame.since_ms, frame.until_ms],
             "hoverformat": f"%-d %b %H:%M:%S {frame.zone}",
+            "tickformatstops": _TICKS,
+            "tickangle": 0,
+            "nticks": 6,
             "showgrid": False,
             "showspikes": True,
             "spikemode": "across",

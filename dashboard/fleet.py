@@ -10,14 +10,14 @@ from dash.development.base_component import Component
 
 from alerts.ledger import Ledger, Standing
 from collector.query import Freshness, Reader, Selection, Stages, Window
-from dashboard.attribution import grown, last_week, short_text
+from dashboard.attribution import grown, short_text
 from dashboard.breakdown import named_twice
 from dashboard.choices import chosen, filter_field, filter_values
 from dashboard.conditions import Told, condition_list, conditions_told, short_name
 from dashboard.content import Content
 from dashboard.flows import per_s, since_text, unfinished_text, watched
 from dashboard.frame import common_regions, frame, region, tab_title
-from dashboard.measure import P50, P99
+from dashboard.measure import P50, P99, before, last_week
 from dashboard.parts import (
     SPOKEN_WHEN_CHANGED,
     Cell,
@@ -81,7 +81,7 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
         | {
             "state": _headline(all_standings, told),
             "conditions": condition_list(told, view, viewer),
-            "promises": _promises(standings, reader, view, viewer),
+            "promises": _promises(standings, services, reader, view, viewer),
             "filters": chosen(view, viewer),
             "filter-values": filter_values(reader, window),
             "services": _service_table(services, window, view, viewer),
@@ -143,10 +143,16 @@ def _headline(standings: Sequence[Standing], told: Sequence[Told]) -> list[Compo
 
 
 def _promises(
-    standings: Sequence[Standing], reader: Reader, view: View, viewer: Viewer
+    standings: Sequence[Standing],
+    services: Sequence[_Service],
+    reader: Reader,
+    view: View,
+    viewer: Viewer,
 ) -> Component:
     if standings:
-        return promise_table(standings, reader, view, viewer)
+        # why not under a filter: a promise is about all of its service
+        known = [each.now for each in services if each.now is not None and not view.where]
+        return promise_table(standings, reader, view, viewer, services=known)
     if view.find:
         return html.P(quiet("No promise has this in its name."))
     return empty(
@@ -163,14 +169,14 @@ def _promises(
 
 def _services(reader: Reader, window: Window, view: View) -> list[_Service]:
     """All services anybody has heard of, those with trouble first."""
-    length_s = window.until_s - window.since_s
-    earlier = Window(since_s=window.since_s - length_s, until_s=window.since_s)
-    now, before, ago = (
+    now, earlier, ago = (
         {
             value_of(each.labels, "service"): each
-            for each in reader.stages(Selection(window=then, where=view.where, by=("service",)))
+            for each in reader.stages(
+                Selection(window=then, where=view.where, by=("service",), counted=then is window)
+            )
         }
-        for then in (window, earlier, last_week(window))
+        for then in (window, before(window), last_week(window))
     )
     fresh: Mapping[str, Freshness] = {each.service: each for each in reader.freshness(window)}
     services = [
@@ -178,7 +184,7 @@ def _services(reader: Reader, window: Window, view: View) -> list[_Service]:
             name=name,
             freshness=fresh.get(name),
             now=now.get(name),
-            before=before.get(name),
+            before=earlier.get(name),
             a_week_ago=ago.get(name),
         )
         for name in ({*now} if view.where else {*now, *fresh}) - {""}

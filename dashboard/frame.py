@@ -9,6 +9,7 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from dashboard.content import Content
+from dashboard.legible import legible
 from dashboard.parts import SILENT, badge, clock, link, name_text, named_by, quiet, said
 from dashboard.quantity import age, span
 from dashboard.theme import LOOKS, State
@@ -39,6 +40,7 @@ _NAMES = {
     STATUS: "Status",
 }
 SPANS_S = (900, 3600, 21_600, 86_400, 604_800)
+_OLD_S = 180
 _KEYS = (
     ("g f", "Fleet: all promises and services"),
     ("g a", "Alerts: what is open, and what was lately"),
@@ -130,7 +132,7 @@ def tab_title(states: Mapping[str, State]) -> str:
     if worst is State.HEALTHY:
         return f"{LOOKS[worst].symbol} Stagewatch"
     names = [name for name, state in states.items() if state is worst]
-    return f"{LOOKS[worst].symbol}{len(names)} {names[0]}"
+    return f"{LOOKS[worst].symbol}{len(names)} {legible(names[0])}"
 
 
 def trouble(error: Exception, *, viewer: Viewer) -> dict[str, Any]:
@@ -211,10 +213,12 @@ def _time(view: View, viewer: Viewer, newest_at_s: int | None) -> list[Component
 def _liveness(view: View, viewer: Viewer, newest_at_s: int | None) -> Component:
     window = view.window(viewer.now_s)
     if view.live:
-        past = (
-            "no data yet" if newest_at_s is None else f"data {age(viewer.now_s - newest_at_s)} old"
-        )
-        return html.P([html.Span("live", className="live"), quiet(past)], className="liveness")
+        age_s = None if newest_at_s is None else viewer.now_s - newest_at_s
+        past = "no data yet" if age_s is None else f"data {age(age_s)} old"
+        if age_s is None or age_s <= _OLD_S:
+            return html.P([html.Span("live", className="live"), quiet(past)], className="liveness")
+        word = html.Span("live", className="live silent")
+        return html.P([word, html.Strong(past)], className="liveness")
     return html.P(
         [
             html.Strong("Paused"),

@@ -47,7 +47,7 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
     found = reader.gpus(window, step_s=step)
     made = boards(found, step)
     whole = [each for each in made if not each.gpu.parent]
-    standings = ledger.standings()
+    standings = ledger.standings(spark_s=0)
     title = tab_title({each.objective.name: each.state for each in standings})
     heard = any(each.gpu.up is not None for each in whole)
     newest_at_s = window.until_s if heard and view.live else None

@@ -91,7 +91,9 @@ def _receiver(receiver: ReceiverState, now_s: int) -> Health:
         what=f"Receiver {receiver.name}",
         state=State.PAGE if receiver.failing else State.HEALTHY,
         now=waits,
-        note=f"{told}{'; ' if receiver.failing else ''}{receiver.detail[:200] if receiver.failing else ''}",
+        note="; ".join(
+            [told, receiver.detail[:200]] if receiver.failing and receiver.detail else [told]
+        ),
         step=f"try it: stagewatch alerts test-receiver --receiver {receiver.name[:60]}"
         if receiver.failing
         else "",

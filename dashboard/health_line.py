@@ -52,7 +52,7 @@ def health_table(title: str, found: Sequence[Health]) -> Component | None:
             Cell([name_text(each.what)]),
             Cell([badge(each.state, word=each.word or _WORDS[each.state])]),
             Cell([sentence(each.now), html.Span(quiet(sentence(each.note)), className="under")]),
-            Cell([sentence(each.step)] if each.step else quiet("nothing"), broad=True),
+            Cell(_step(each.step) if each.step else quiet("nothing"), broad=True),
         ]
         for each in ordered[:_MOST_ROWS]
     ]
@@ -60,6 +60,12 @@ def health_table(title: str, found: Sequence[Health]) -> Component | None:
     rest = html.P(quiet(f"and {count(more)} more like the last")) if more > 0 else None
     columns = ("What", "State", "Now", "What to do")
     return html.Div([html.H2(title), table(title, columns, rows), rest])
+
+
+def _step(words: str) -> list[Component]:
+    """What stands between backticks is to be typed."""
+    parts = enumerate(words.split("`"))
+    return [html.Code(part[:200]) if at % 2 else sentence(part) for at, part in parts if part]
 
 
 def bytes_text(size: float) -> str:

@@ -15,6 +15,7 @@ from dashboard.viewer import Viewer
 from domain.distribution import Distribution, add_all
 from domain.labels import Labels
 from domain.request import Stage
+from domain.slice import MINUTE_S
 
 __all__ = [
     "A_WEEK_AGO",
@@ -23,9 +24,11 @@ __all__ = [
     "P99",
     "WEEK_S",
     "Curve",
+    "before",
     "curve",
     "curves",
     "drawn",
+    "last_week",
     "quantile_word",
     "stage_lines",
     "step_s",
@@ -45,6 +48,7 @@ MOST_LINES = 4
 
 _STEPS_S = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 _MOST_STEPS = 96
+_STRIDES_S = (43_200, 3600, 300)
 
 Floats = NDArray[np.float64]
 
@@ -58,6 +62,28 @@ class Curve:
     low_s: Floats
     high_s: Floats
     value_s: Floats
+
+
+def before(window: Window) -> Window:
+    """As long a time before. It moves in strides, so that it is asked for once and not each second."""
+    stride_s = _stride_s(window)
+    until_s = window.since_s // stride_s * stride_s
+    length_s = -((window.since_s - window.until_s) // MINUTE_S * MINUTE_S)
+    return Window(since_s=until_s - length_s, until_s=until_s)
+
+
+def last_week(window: Window) -> Window:
+    """The same hours, in the same strides."""
+    stride_s = _stride_s(window)
+    since_s = window.since_s // stride_s * stride_s - WEEK_S
+    length_s = -((window.since_s - window.until_s) // MINUTE_S * MINUTE_S)
+    return Window(since_s=since_s, until_s=since_s + length_s)
+
+
+def _stride_s(window: Window) -> int:
+    """A twelfth of an hour, of a day an hour."""
+    length_s = window.until_s - window.since_s
+    return next((each for each in _STRIDES_S if length_s >= 12 * each), MINUTE_S)
 
 
 def step_s(window: Window, *, most: int = _MOST_STEPS) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from urllib.parse import quote
@@ -31,8 +32,8 @@ def strip(slices: Sequence[Slice], *, columns: int = 60) -> Component:
         for state, paths in drawn.items()
         if paths
     ]
-    label = said(tell(slices))
-    return html.Span(layers, className="strip", role="img", title=tell(slices), **label)
+    told = tell(slices)
+    return html.Span(layers, className="strip", role="img", title=told, **said(told))
 
 
 def tell(slices: Sequence[Slice]) -> str:
@@ -40,9 +41,9 @@ def tell(slices: Sequence[Slice]) -> str:
     if not slices:
         return "no minute judged yet"
     parts = []
+    counted = Counter(each.state for each in slices)
     for state in (SliceState.BAD, *_SILENT):
-        minutes = sum(each.state is state for each in slices)
-        if minutes:
+        if minutes := counted[state]:
             what = "with bad requests" if state is SliceState.BAD else state.value
             parts.append(f"{minutes} {what}")
     return f"last {len(slices)} minutes: {', '.join(parts) or 'every request was good'}"

@@ -99,7 +99,10 @@ def page(view: View, shown: Content) -> list[Component]:
             state,
             region("promise", shown),
             region("facts", shown),
-            charts,
+            html.Section(
+                [html.H2("Over time", id="over-time-title", className="unseen"), charts],
+                **named_by("over-time-title"),
+            ),
             _section("Burn by window", "rules", shown),
             _section("Minutes", "minutes", shown),
             _section("Alerts", "alerts", shown),
@@ -117,7 +120,7 @@ def _section(title: str, name: str, shown: Content) -> Component:
 def _promise(reader: Reader, standing: Standing, window: Window, viewer: Viewer) -> list[Component]:
     """In words, as it is written, and which limits the source would decide exactly."""
     objective = standing.objective
-    lines = [html.P(html.Code(phrase(objective)))]
+    lines = [html.P(html.Code(sentence(phrase(objective))))]
     if standing.description:
         lines.insert(0, html.P(sentence(standing.description)))
     if objective.slices is not None:

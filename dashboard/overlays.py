@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from dashboard.legible import legible
+
 __all__ = [
     "FAINT",
     "GREY",
@@ -26,6 +28,8 @@ GREY = "#80868D"  # 3.7 : 1 and 4.7 : 1
 FAINT = "rgba(128,134,141,0.22)"
 LONGEST = 16
 """Of a name in a chart."""
+_LETTERS = 36
+"""That stand beside each other above the narrowest chart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,16 +93,26 @@ def uprights(instants: Sequence[Instant]) -> list[Figure]:
     ]
 
 
-def names(instants: Sequence[Instant], *, width_ms: float) -> list[Figure]:
-    """Named above the chart; where two are near each other the first one is."""
-    least_ms = width_ms / 12
+def names(instants: Sequence[Instant], *, since_ms: float, until_ms: float) -> list[Figure]:
+    """Named above the chart, as many as fit beside each other on a telephone; the first ones do."""
+    letter_ms = (until_ms - since_ms) / _LETTERS
     named: list[Figure] = []
-    last_ms = float("-inf")
+    free_ms = float("-inf")
     for each in sorted(instants, key=lambda instant: instant.at_ms):
-        if each.at_ms - last_ms >= least_ms:
-            last_ms = each.at_ms
+        text = legible(each.label[:LONGEST])
+        wide_ms = letter_ms * (len(text) + 1)
+        left_ms = min(max(each.at_ms - wide_ms / 2, since_ms), until_ms - wide_ms)
+        if left_ms >= free_ms:
+            free_ms = left_ms + wide_ms
             named.append(
                 {"x": each.at_ms, "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
-                | {"text": escape(each.label[:LONGEST], quote=False)}
+                | {"text": escape(text, quote=False)}
+                | {"xanchor": _anchor(each.at_ms, left_ms, wide_ms)}
             )
     return named
+
+
+def _anchor(at_ms: float, left_ms: float, wide_ms: float) -> str:
+    """A name at an edge begins or ends at its line, so that it stays inside."""
+    share = (at_ms - left_ms) / wide_ms
+    return "left" if share < 0.45 else "right" if share > 0.55 else "center"

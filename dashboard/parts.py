@@ -9,6 +9,7 @@ from typing import Any
 from dash import html
 from dash.development.base_component import Component
 
+from dashboard.legible import legible
 from dashboard.quantity import percent, seconds
 from dashboard.stages import StageRow, stage_word
 from dashboard.theme import LOOKS, State, css_class
@@ -75,14 +76,16 @@ def clock(viewer: Viewer, at_s: int, *, to_the_second: bool = False) -> Componen
 
 def name_text(name: str) -> Component:
     """What somebody called a thing: any text of any length, in its own direction."""
-    shown = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
-    return html.Bdi(shown, title=name[:1000] if shown != name else "")
+    whole = legible(name[:1000])
+    shown = whole if len(whole) <= _LONGEST else f"{whole[:_LONGEST]}…"
+    return html.Bdi(shown, title=whole if shown != whole else "")
 
 
 def sentence(words: str) -> Component:
     """A message in our language, whatever names stand in it."""
     most = _LONGEST_MESSAGE
-    return html.Span(words if len(words) <= most else f"{words[:most]}…", dir="ltr")
+    shown = words if len(words) <= most else f"{words[:most]}…"
+    return html.Span(legible(shown), dir="ltr")
 
 
 def link(content: Children, href: str, *, current: bool = False, **more: Any) -> Component:
@@ -93,7 +96,7 @@ def link(content: Children, href: str, *, current: bool = False, **more: Any) ->
 
 def quiet(text: Children) -> Component:
     """The second voice."""
-    return html.Span(text, className="quiet")
+    return html.Span(legible(text) if isinstance(text, str) else text, className="quiet")
 
 
 def empty(title: str, then: Sequence[Component | str]) -> Component:
@@ -147,16 +150,18 @@ def _cells(columns: Sequence[str], row: Sequence[Cell]) -> list[Component]:
     for name, cell in zip(columns[1:], rest, strict=True):
         label: dict[str, Any] = {"data-label": name}
         plain = isinstance(cell.content, str)
-        inside = cell.content if plain else html.Div(cell.content, className="cell")
+        inside = legible(cell.content) if plain else html.Div(cell.content, className="cell")
         kind = "number" if cell.number else "broad" if cell.broad else ""
         cells.append(html.Td(inside, role="cell", className=kind, **label))
     return cells
 
 
-def stage_bar(rows: Sequence[StageRow]) -> Component:
-    """Where the mean time goes, in order; the widths are shares of what is known."""
+def stage_bar(rows: Sequence[StageRow]) -> Component | None:
+    """Where the mean time goes, in order; the widths are shares of what is known, if anything is."""
     known = [(row, row.now_s) for row in rows if row.now_s]
     whole_s = sum(now_s for _, now_s in known)
+    if not known:
+        return None
     words = [f"{stage_word(row.stage)} {seconds(now_s)}" for row, now_s in known]
     label = said("mean time by stage: " + ", ".join(words))
     pieces = [

@@ -27,7 +27,7 @@ from dashboard.url import View
 from dashboard.viewer import Viewer
 from domain.labels import labels_of
 
-__all__ = ["content", "page"]
+__all__ = ["content", "page", "short_names"]
 
 _P50 = Fraction(1, 2)
 _P95 = Fraction(19, 20)
@@ -149,7 +149,7 @@ def _over_time(
     window = view.window(viewer.now_s)
     step = step_s(window, most=48)
     lines, bands, rows = [], [], []
-    names = _names(found[:MOST_LINES])
+    names = short_names(found[:MOST_LINES])
     for rank, (name, target) in enumerate(zip(names, found, strict=False)):
         where = where_probed(labels_of({**dict(view.where), **dict(target.labels)}))
         series = reader.latency("ttft", Selection(window=window, where=where, step_s=step))
@@ -177,16 +177,14 @@ def _over_time(
     }
 
 
-def _names(found: Sequence[Target]) -> list[str]:
-    """A short name each, and a longer one where two would be called the same."""
-    short = [
-        each.label("region") or each.label("replica") or each.label("service") for each in found
-    ]
-    several = {name for name, number in Counter(short).items() if number > 1}
-    return [
-        f"{name} {each.label('replica')}" if name in several else name
-        for name, each in zip(short, found, strict=True)
-    ]
+def short_names(found: Sequence[Target]) -> list[str]:
+    """The shortest name each by which no two are called the same."""
+    ways = (("region",), ("service", "region"), ("region", "replica"))
+    for way in (*ways, ("service", "region", "replica", "model")):
+        names = [" ".join(filter(None, (each.label(part) for part in way))) for each in found]
+        if len(set(names)) == len(names) and all(names):
+            return names
+    return [name or "not named" for name in names]
 
 
 def _nothing_yet(view: View) -> Component:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -11,7 +12,7 @@ from dash.development.base_component import Component
 
 from alerts import wording
 from alerts.ledger import Standing
-from collector.query import Reader, Selection, Window
+from collector.query import Reader, Selection, Stages, Window
 from dashboard.alert_words import view_of, view_of_objective
 from dashboard.budget_words import burn_text
 from dashboard.measure import together
@@ -21,8 +22,9 @@ from dashboard.quantity import NOTHING, age, percent_range, quantile_text
 from dashboard.theme import State, css_class
 from dashboard.url import ALERTS, View
 from dashboard.viewer import Viewer
+from domain.distribution import Distribution
 from domain.indicator import LatencyIndicator
-from domain.labels import value_of
+from domain.labels import Labels, value_of
 from domain.slice import Tally
 
 __all__ = ["promise_table", "state_of", "summary", "worst_first"]
@@ -62,13 +64,25 @@ def summary(standings: Sequence[Standing]) -> Component:
 
 
 def promise_table(
-    standings: Sequence[Standing], reader: Reader, view: View, viewer: Viewer, *, said: str = ""
+    standings: Sequence[Standing],
+    reader: Reader,
+    view: View,
+    viewer: Viewer,
+    *,
+    said: str = "",
+    services: Sequence[Stages] = (),
 ) -> Component:
-    """The worst promises, one row each. `said`: a message that the page shows already."""
+    """The worst promises, one row each. `said`: a message that the page shows already.
+
+    `services`: what is known of every service in this window, so that it is not read again.
+    """
     shown = worst_first(standings)[:MOST_ROWS]
     columns = ("Promise", "Budget left", "Burn, last hour", "Measured", "Minutes", "Data")
     told = _without_repetition(shown, said)
-    rows = [_row(each, reader, view, viewer, told[each.id]) for each in shown]
+    latencies = _Latencies(reader, view.window(viewer.now_s), shown, services)
+    rows = [
+        _row(each, latencies, viewer=viewer, view=view, message=told[each.id]) for each in shown
+    ]
     marks = [f"promise {css_class(each.state)}" for each in shown]
     parts: list[Component] = [table("Promises, worst first", columns, rows, marks=marks)]
     if len(standings) > len(shown):
@@ -105,10 +119,56 @@ def _same_end(message: str, other: str) -> str:
     return ""
 
 
+class _Latencies:
+    """What promises speak of, over one window: each read once, and those of many services together."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        window: Window,
+        standings: Sequence[Standing],
+        services: Sequence[Stages] = (),
+    ) -> None:
+        self._reader, self._window = reader, window
+        self._known: dict[tuple[str, Labels], Distribution | None] = {
+            (metric, each.labels): found
+            for each in services
+            for metric, found in (("ttft", each.ttft), ("e2e", each.e2e))
+            if found.n
+        }
+        asked = {
+            (indicator.metric, indicator.where)
+            for each in standings
+            if isinstance(indicator := each.objective.indicator, LatencyIndicator)
+        }
+        asked -= self._known.keys()
+        plain = Counter(metric for metric, where in asked if _is_of_a_service(where))
+        for metric, number in plain.items():
+            if number > 1:
+                self._read_every_service(metric)
+
+    def of(self, indicator: LatencyIndicator) -> Distribution | None:
+        """None where nothing was measured."""
+        key = (indicator.metric, indicator.where)
+        if key not in self._known:
+            asked = Selection(window=self._window, where=indicator.where)
+            self._known[key] = together(self._reader.latency(indicator.metric, asked))
+        return self._known[key]
+
+    def _read_every_service(self, metric: str) -> None:
+        # why by no other label: whom to believe is decided service by service
+        asked = Selection(window=self._window, by=("service",))
+        for each in self._reader.latency(metric, asked):
+            self._known.setdefault((metric, each.labels), together([each]))
+
+
+def _is_of_a_service(where: Labels) -> bool:
+    return len(where) == 1 and where[0][0] == "service"
+
+
 def _row(
-    standing: Standing, reader: Reader, view: View, viewer: Viewer, message: str
+    standing: Standing, latencies: _Latencies, *, view: View, viewer: Viewer, message: str
 ) -> list[Cell]:
-    window = view.window(viewer.now_s)
     seen_s = standing.data_age_s(viewer.now_s)
     data = "never seen" if seen_s is None else f"{age(seen_s)} old"
     return [
@@ -121,7 +181,7 @@ def _row(
         ),
         Cell(_budget(standing), number=True),
         Cell(_burn(standing), number=True),
-        Cell(_measured(standing, reader, window), number=True),
+        Cell(_measured(standing, latencies), number=True),
         Cell(strip(standing.slices), broad=True),
         Cell(quiet(data), number=True),
     ]
@@ -177,13 +237,12 @@ def _burn(standing: Standing) -> Any:
     return html.Span(burn_text((low, high)))
 
 
-def _measured(standing: Standing, reader: Reader, window: Window) -> list[Component]:
+def _measured(standing: Standing, latencies: _Latencies) -> list[Component]:
     """A quantile of latencies; of the other kinds the share that was good in the last hour."""
     objective = standing.objective
     indicator = objective.indicator
     if isinstance(indicator, LatencyIndicator) and objective.slices is None:
-        asked = Selection(window=window, where=indicator.where)
-        found = quantile_text(together(reader.latency(indicator.metric, asked)), objective.target)
+        found = quantile_text(latencies.of(indicator), objective.target)
         value = "no values" if found == NOTHING else found
     else:
         value = _good(standing.last_hour)

@@ -147,7 +147,7 @@ def _headline(request: Request) -> Component:
 def _judged(traced: Traced, ledger: Ledger) -> Judged:
     found = [
         (each.id, each.objective.name, one)
-        for each in ledger.standings()
+        for each in ledger.standings(spark_s=0)
         for one in kept(traced.request, traced.legs, each.objective)
     ]
     order = list(Verdict)

@@ -56,7 +56,7 @@ def cloud_figure(
     layout: Figure = {
         "uirevision": zoom or "default",
         "meta": {"one": one},
-        "xaxis": _axis(x_title),
+        "xaxis": _axis(x_title) | {"dtick": 1, "tickformat": "~s"},
         "yaxis": _axis(y_title) | {"ticksuffix": " s"},
         "shapes": [_level(each) for each in promises],
         "annotations": [_name(each) for each in promises],

@@ -11,7 +11,7 @@ from alerts.changes import changes
 from alerts.ledger import Ledger, Standing
 from collector.query import Reader, Selection, Stages, Window
 from dashboard import breakdown
-from dashboard.attribution import attribution, grown, growths, last_week
+from dashboard.attribution import attribution, grown, growths
 from dashboard.change_list import change_table, instants
 from dashboard.choices import choices, filter_field, filter_values
 from dashboard.conditions import Told, condition_list, conditions_told, short_name
@@ -20,7 +20,7 @@ from dashboard.curves import CHARTS, chart_regions, stack_regions
 from dashboard.flows import finished, gone_wrong, per_s, since_text, unfinished_text, watched
 from dashboard.frame import common_regions, frame, region, tab_title
 from dashboard.graphs import graph
-from dashboard.measure import P50, P99
+from dashboard.measure import P50, P99, before, last_week
 from dashboard.parts import (
     SPOKEN_WHEN_CHANGED,
     Cell,
@@ -65,12 +65,12 @@ def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Conte
     window = view.window(viewer.now_s)
     where = view.only("service", view.service).where
     selection = Selection(window=window, where=where)
-    now, before = _now_and_before(reader, selection)
-    rows = compare(now, before) if now is not None else []
-    standings = [each for each in ledger.standings() if _concerns(each, view.service)]
+    now, earlier = _now_and_before(reader, selection)
+    rows = compare(now, earlier) if now is not None else []
+    standings = _standings(ledger, view.service)
     told = conditions_told(reader, ledger, view, viewer, where)
     title = _title(standings, told, view)
-    fresh = next((e for e in reader.freshness(window) if e.service == view.service), None)
+    fresh = next(iter(reader.freshness(window, service=view.service)), None)
     newest_at_s = fresh.newest_at_s if fresh is not None else None
     over = watched(window, fresh.since_s if fresh is not None else None)
     groups = breakdown.worst_first(reader, selection, view)
@@ -189,7 +189,8 @@ def _attribution(
     """Which stage carries what P99 has grown by, of the whole and of each group."""
     if now is None or not now.ttft.n + now.e2e.n:
         return attribution(None, [], view, viewer)
-    week = Selection(window=last_week(selection.window), where=selection.where)
+    then = last_week(selection.window)
+    week = Selection(window=then, where=selection.where, counted=False)
     whole = grown(view.service, now, next(iter(reader.stages(week)), None))
     parts = {each.name: each.now for each in groups if each.now is not None}
     return attribution(whole, growths(reader, selection, view, parts), view, viewer)
@@ -198,13 +199,19 @@ def _attribution(
 def _now_and_before(reader: Reader, selection: Selection) -> tuple[Stages | None, Stages | None]:
     """The window and the one of equal length before it."""
     window = selection.window
-    length_s = window.until_s - window.since_s
-    earlier = Window(since_s=window.since_s - length_s, until_s=window.since_s)
     found = (
-        reader.stages(Selection(window=each, where=selection.where)) for each in (window, earlier)
+        reader.stages(Selection(window=each, where=selection.where, counted=each is window))
+        for each in (window, before(window))
     )
-    now, before = (next(iter(each), None) for each in found)
-    return now, before
+    lately, earlier = (next(iter(each), None) for each in found)
+    return lately, earlier
+
+
+def _standings(ledger: Ledger, service: str) -> list[Standing]:
+    """Of the promises that concern it, with their minutes."""
+    ids = [each.id for each in ledger.standings(spark_s=0) if _concerns(each, service)]
+    found = (ledger.standing(each) for each in ids)
+    return [each for each in found if each is not None]
 
 
 def _concerns(standing: Standing, service: str) -> bool:
@@ -354,8 +361,9 @@ def _stage_table(now: Stages | None, rows: Sequence[StageRow], window: Window) -
     ]
     marks = ["guilty" if row is worst else "" for row in rows]
     length_s = window.until_s - window.since_s
+    bar = stage_bar(rows)
     parts: list[Component] = [
-        stage_bar(rows),
+        *([] if bar is None else [bar]),
         table(f"Stages, now and in {window_text(length_s)} before", columns, body, marks=marks),
     ]
     if now.missing:

@@ -64,7 +64,10 @@ _LATEST_S = 253_402_300_799  # the last second that has four digits of year
 _UNITS_S = {"s": 1, "m": 60, "h": HOUR_S, "d": DAY_S}
 _RELATIVE = re.compile(r"now-(\d{1,9})([smhd])")
 _MOST_MATCHERS = 20
+_BEGIN_S = 300  # so that what is over serves many refreshes
 _EPOCH = re.compile(r"\d{1,12}")
+_EPOCH_MS = re.compile(r"\d{13}")
+_VARIABLE, _ALL = "var-", ("$__all", "All", ".*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +119,11 @@ class View:
         return self.fixed is None
 
     def window(self, now_s: int) -> Window:
-        """The seconds that the page shows at an instant."""
-        return self.fixed or Window(since_s=now_s - self.span_s, until_s=now_s)
+        """The seconds that the page shows at an instant; an hour and more begin with five minutes."""
+        since_s = now_s - self.span_s
+        if self.fixed is None and self.span_s >= HOUR_S:
+            since_s -= since_s % _BEGIN_S
+        return self.fixed or Window(since_s=since_s, until_s=now_s)
 
     def last(self, span_s: int) -> Self:
         """The same page over the last so many seconds, moving."""
@@ -147,7 +153,7 @@ class View:
             span_s=span_s,
             fixed=fixed,
             by=known.get("by", "") if known.get("by") in (*GROUPINGS, PROMPT) else "",
-            where=_read_where(value for key, value in pairs if key == "where"),
+            where=_read_where([*_grafanas(pairs, kind), *_asked(pairs)]),
             find=known.get("find", ""),
             kind=known.get("kind", ""),
             matchers=tuple(value for key, value in pairs if key == "match")[:_MOST_MATCHERS],
@@ -180,8 +186,25 @@ class View:
         return f"{self.path()}?{query}" if query else self.path()
 
 
-def _read_where(terms: Iterable[str]) -> Labels:
-    pairs = (term.partition("=")[::2] for term in terms)
+def _asked(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    return (value.partition("=")[::2] for key, value in pairs if key == "where")
+
+
+def _grafanas(pairs: Iterable[tuple[str, str]], kind: str) -> Iterable[tuple[str, str]]:
+    """The variables of a dashboard whose link led here: those that stand for one value."""
+    told_by_path = "service" if kind == SERVICE else ""
+    chosen: dict[str, list[str]] = {}
+    for key, value in pairs:
+        if key.startswith(_VARIABLE):
+            chosen.setdefault(key.removeprefix(_VARIABLE), []).append(value)
+    return [
+        (name, values[0])
+        for name, values in chosen.items()
+        if len(values) == 1 and values[0] not in _ALL and name != told_by_path
+    ]
+
+
+def _read_where(pairs: Iterable[tuple[str, str]]) -> Labels:
     return labels_of({name: value for name, value in pairs if name in LABEL_NAMES})
 
 
@@ -198,7 +221,9 @@ def _read_window(since: str, until: str) -> tuple[int, Window | None]:
 
 
 def _instant_s(text: str) -> int | None:
-    """RFC 3339 or seconds since 1970."""
+    """RFC 3339, or seconds since 1970, or milliseconds as Grafana's links have them."""
+    if _EPOCH_MS.fullmatch(text):
+        text = text[:-3]
     if _EPOCH.fullmatch(text):
         return int(text) if int(text) <= _LATEST_S else None
     try:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["EXPECTED", "Headroom", "dram_bytes_per_s", "headroom"]
+__all__ = ["EXPECTED", "Headroom", "headroom"]
 
 EXPECTED: Final = {"prefill": "tensor_active", "decode": "dram_bandwidth"}
 """What binds a pool of that role when all is well: prefill computes, decode reads memory."""
@@ -39,8 +39,3 @@ def headroom(used: Mapping[str, float | None], *, gpus: int, role: str = "") -> 
         gpus_left=gpus * max(1.0 - known[resource], 0.0),
         expected=resource == expected if expected is not None else None,
     )
-
-
-def dram_bytes_per_s(bandwidth_ratio: float, memory_clock_hz: float, bus_bits: int) -> float:
-    """Bytes that moved in a second: both edges of the clock carry the width of the bus."""
-    return bandwidth_ratio * 2 * memory_clock_hz * bus_bits / 8

@@ -153,6 +153,31 @@ _ALL = (
     _gauge(214, "probe_token_allowance", Kind.LEVEL, "Probe: tokens that a month may take."),
     _gauge(215, "cloudwatch_spending", Kind.LEVEL, "Spent on GetMetricData today, in US dollars."),
     _gauge(216, "cloudwatch_allowance", Kind.LEVEL, "May be spent on it a day, in US dollars."),
+    _gauge(220, "request_slots", Kind.LEVEL, "Requests that a replica works on at once, as set."),
+    _gauge(221, "batch_profile", Kind.MAXIMUM, "Tuned for: 0 a chat, 1 bulk, as set."),
+    _gauge(222, "requests_swapped", Kind.LEVEL, "Requests whose cache was moved to the host."),
+    _gauge(
+        223,
+        "concurrency_knee",
+        Kind.MAXIMUM,
+        "Requests at once beyond which a ladder saw first tokens wait.",
+    ),
+    _gauge(
+        224,
+        "late_byte_rate",
+        Kind.MINIMUM,
+        "Bytes a second of an answer after its first 10 MB, as a client or gateway measured.",
+        "By",
+    ),
+    _gauge(
+        225,
+        "first_chunk_share",
+        Kind.RATIO,
+        "Share of an answer's time after which its first chunk left a hop (the node).",
+    ),
+    _gauge(226, "chunks_per_answer", Kind.MINIMUM, "Chunks of a streamed answer at the client."),
+    _counter(230, "process_cpu", "CPU time of the API server's process.", "s"),
+    _counter(231, "host_memory_kills", "Processes that a node killed for want of memory."),
     _gauge(300, "gpu_driver_up", Kind.MINIMUM, "1 while the NVIDIA driver of a node answers."),
     _gauge(
         301, "gpu_info", Kind.LEVEL, "1 for each GPU or MIG instance; its labels say what it is."

@@ -57,7 +57,8 @@ class Request:
     """Everything that is known of one request. `ttft_s` and `e2e_s` are the server's.
 
     `measured_by` says whose those are: the outermost server's. `unknown` says of each stage without
-    a value why. A request is not `complete` while the span of somebody who surely saw it is missing.
+    a value why. `prefilled_by`: labels of the engine that filled the prompt for another, which gave
+    `labels`. A request is not `complete` while the span of somebody who surely saw it is missing.
     """
 
     trace_id: bytes
@@ -85,6 +86,7 @@ class Request:
     cached_tokens: int | None = None
     output_tokens: int | None = None
     unknown: Mapping[Stage, str] = field(default_factory=dict)
+    prefilled_by: Labels = ()
 
     @property
     def stage_s(self) -> dict[Stage, float | None]:
@@ -149,6 +151,7 @@ def join(legs: Sequence[Leg], family: Family | None = None) -> Request:
         prompt_tokens=first(*(leg.prompt_tokens for leg in filled)),
         cached_tokens=first(*(leg.cached_tokens for leg in filled)),
         output_tokens=first(*(leg.output_tokens for leg in answering)),
+        prefilled_by=view.pair.prefill.labels if view.pair else (),
         unknown=stages.unknown(halves=view.pair is not None),
     )
 

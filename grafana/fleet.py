@@ -8,7 +8,7 @@ from grafana_foundation_sdk.builders import dashboard
 
 from dashboard.theme import State
 from grafana.colours import STATES
-from grafana.parts import board, counted, lines, number, query, row, states
+from grafana.parts import REPLICA, SERVICE, board, counted, lines, number, query, row, states
 
 __all__ = ["fleet"]
 
@@ -67,11 +67,13 @@ def _services() -> Sequence[object]:
             "s",
             query(slow.replace("LATENCY", "ttft"), "{{service}}"),
             text="The worst of its models and roles; the truth is not above it.",
+            to=SERVICE,
         ),
         lines(
             "P99 gap between tokens, at most",
             "s",
             query(slow.replace("LATENCY", "itl"), "{{service}}"),
+            to=SERVICE,
         ),
         lines(
             "Requests",
@@ -82,6 +84,7 @@ def _services() -> Sequence[object]:
                 exemplar=True,
             ),
             text="Finished per second.",
+            to=SERVICE,
         ),
         lines(
             "Not answered",
@@ -91,6 +94,7 @@ def _services() -> Sequence[object]:
                 "{{service}} {{outcome}}",
             ),
             text="Absent where nobody counts it: that is not zero.",
+            to=SERVICE,
         ),
     ]
 
@@ -102,18 +106,21 @@ def _engines() -> Sequence[object]:
             "Waiting requests",
             "none",
             query("sum by (service) (stagewatch_requests_waiting)", "{{service}}"),
+            to=SERVICE,
         ),
         lines(
             "Used share of the KV cache",
             "percentunit",
             query("max by (service) (stagewatch_kv_cache_usage_ratio)", "{{service}}"),
             text="The fullest replica.",
+            to=SERVICE,
         ),
         lines(
             "Replicas that answer",
             "none",
             query("sum by (service) (stagewatch_up)", "{{service}}"),
             text="As the sidecars say.",
+            to=SERVICE,
         ),
         lines(
             "Conditions",
@@ -123,5 +130,6 @@ def _engines() -> Sequence[object]:
                 "{{condition}}: {{replica}} of {{service}}",
             ),
             text="Stalled, down, silent: empty while all is well.",
+            to=REPLICA,
         ),
     ]

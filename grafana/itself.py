@@ -119,9 +119,10 @@ def _alerts() -> Sequence[object]:
             query('{__name__=~"stagewatch_alerts_.+",__name__!~".+_leading"}', "{{__name__}}"),
         ),
         lines(
-            "Combinations of labels left out",
+            "Combinations of labels and endpoints left out",
             "none",
-            query("max(stagewatch_answers_groups_left_out)", "left out"),
+            query("max(stagewatch_answers_groups_left_out)", "combinations"),
+            query("max(stagewatch_answers_endpoints_left_out)", "managed endpoints"),
             text="Beyond `summary.max_groups`; they are in Stagewatch all the same.",
         ),
     ]

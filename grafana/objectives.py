@@ -9,7 +9,19 @@ from grafana_foundation_sdk.models.common import GraphThresholdsStyleMode
 
 from dashboard.theme import State
 from grafana.colours import STATES
-from grafana.parts import BAND, board, counted, lines, number, query, row, states, steps, variable
+from grafana.parts import (
+    BAND,
+    OBJECTIVE,
+    board,
+    counted,
+    lines,
+    number,
+    query,
+    row,
+    states,
+    steps,
+    variable,
+)
 
 __all__ = ["objectives"]
 
@@ -38,6 +50,7 @@ def _now() -> Sequence[object]:
                 "percentunit",
                 query(left, "{{objective}}", instant=True),
                 width=12,
+                to=OBJECTIVE,
             ),
             (None, _PAGE),
             (0, _TICKET),
@@ -50,6 +63,7 @@ def _now() -> Sequence[object]:
                 query(gone, "{{objective}}", instant=True),
                 width=12,
                 text="At the burn of the last hour; nothing known where it does not burn.",
+                to=OBJECTIVE,
             ),
             (None, _PAGE),
             (86_400, _TICKET),
@@ -68,6 +82,7 @@ def _burn() -> Sequence[object]:
             query(burning.format(window, "low", _ONE), "{{objective}} low"),
             query(burning.format(window, "high", _ONE), "{{objective}} high"),
             text=f"How many times too fast; at 1 the budget lasts its period. {BAND.capitalize()}.",
+            to=OBJECTIVE,
         )
         panel.thresholds(steps((None, "transparent"), (1, _TICKET))).min(0)
         panel.thresholds_style(
@@ -88,6 +103,7 @@ def _alerts() -> Sequence[object]:
                 "{{objective}} {{bound}}",
             ),
             text=f"{BAND.capitalize()}; below 0 it is overspent.",
+            to=OBJECTIVE,
         ),
         lines(
             "Open alerts",
@@ -97,6 +113,7 @@ def _alerts() -> Sequence[object]:
                 "{{severity}} of {{objective}}, handled: {{handled}}",
             ),
             text="Empty while nothing is open.",
+            to=OBJECTIVE,
         ),
         lines(
             "Age of the newest minute that was judged",
@@ -106,6 +123,7 @@ def _alerts() -> Sequence[object]:
                 "{{objective}}",
             ),
             text="It grows where nobody judges.",
+            to=OBJECTIVE,
         ),
         lines(
             "Promised share",
@@ -113,5 +131,6 @@ def _alerts() -> Sequence[object]:
             query(
                 f"max by (objective) (stagewatch_objective_target_ratio{{{_ONE}}})", "{{objective}}"
             ),
+            to=OBJECTIVE,
         ),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -36,6 +37,9 @@ from grafana.colours import STAGES, STATES
 
 __all__ = [
     "BAND",
+    "OBJECTIVE",
+    "REPLICA",
+    "SERVICE",
     "band",
     "board",
     "colours",
@@ -53,20 +57,14 @@ __all__ = [
 ]
 
 _SOURCE: Final = DataSourceRef(type_val="prometheus", uid="${datasource}")
-_PAGES = (
-    ("Fleet", "stagewatch-fleet"),
-    ("Service", "stagewatch-service"),
-    ("Objectives", "stagewatch-objectives"),
-    ("GPUs", "stagewatch-gpus"),
-    ("Endpoints", "stagewatch-endpoints"),
-    ("Probes", "stagewatch-probes"),
-    ("Stagewatch", "stagewatch-itself"),
-)
 _ALERTS = 'max by (objective, severity) (stagewatch_alerts_open{severity=~"page|ticket"}) > 0'
 _CONDITIONS = "max by (condition, service, replica) (stagewatch_conditions_open) > 0"
 _TIMELINE = {state: place for place, state in enumerate(reversed(list(State)), start=1)}
 
 Panel = TypeVar("Panel", bound=Any)
+OBJECTIVE, SERVICE = "/objectives/{objective}", "/service/{service}"
+REPLICA = f"{SERVICE}?where=replica%3D{{replica}}"
+"""Pages of ours, by the labels of a line."""
 BAND = "low to high: the truth lies between them"
 
 
@@ -88,27 +86,37 @@ def _panel(panel: Panel, title: str, text: str, queries: Sequence[prometheus.Dat
 
 
 def lines(
-    title: str, unit: str, *queries: prometheus.Dataquery, text: str = "", width: int = 12
+    title: str,
+    unit: str,
+    *queries: prometheus.Dataquery,
+    text: str = "",
+    width: int = 12,
+    to: str = "",
 ) -> timeseries.Panel:
-    """Lines over time; a gap is a gap."""
+    """Lines over time; a gap is a gap. `to`: the page of ours that a line leads to."""
     panel = _panel(timeseries.Panel(), title, text, queries).unit(unit).span(width).height(8)
     panel.line_width(2).fill_opacity(0).span_nulls(False).show_points(models.VisibilityMode.NEVER)
     panel.legend(_legend()).tooltip(_tooltip())
-    return panel
+    return _leading(panel, to) if to else panel
 
 
 def stack(
-    title: str, unit: str, *queries: prometheus.Dataquery, text: str = "", width: int = 12
+    title: str,
+    unit: str,
+    *queries: prometheus.Dataquery,
+    text: str = "",
+    width: int = 12,
+    to: str = "",
 ) -> timeseries.Panel:
     """Areas on top of each other."""
-    panel = lines(title, unit, *queries, text=text, width=width)
+    panel = lines(title, unit, *queries, text=text, width=width, to=to)
     panel.fill_opacity(70).line_width(0)
     panel.stacking(common.StackingConfig().mode(models.StackingMode.NORMAL).group("A"))
     return panel
 
 
 def band(
-    title: str, unit: str, expression: str, *, text: str = "", width: int = 12
+    title: str, unit: str, expression: str, *, text: str = "", width: int = 12, to: str = ""
 ) -> timeseries.Panel:
     """P50 and P99, each from its low end to its high end; `expression` has `Q` and `BOUND` in it."""
     queries = [
@@ -116,7 +124,9 @@ def band(
         for q, name in (("0.5", "50"), ("0.99", "99"))
         for bound in ("low", "high")
     ]
-    panel = lines(title, unit, *queries, text=f"{text} {BAND}.".strip(), width=width).min(0)
+    panel = lines(
+        title, unit, *queries, text=f"{text} {BAND.capitalize()}.".strip(), width=width, to=to
+    ).min(0)
     for name, colour in (("50", STAGES["prefill"]), ("99", STATES[State.PAGE])):
         for bound in ("low", "high"):
             held = [DynamicConfigValue(id_val="color", value=_fixed(colour))]
@@ -136,7 +146,12 @@ def heat(title: str, expression: str, *, text: str = "", width: int = 12) -> hea
 
 
 def number(
-    title: str, unit: str, *queries: prometheus.Dataquery, text: str = "", width: int = 4
+    title: str,
+    unit: str,
+    *queries: prometheus.Dataquery,
+    text: str = "",
+    width: int = 4,
+    to: str = "",
 ) -> stat.Panel:
     """The newest value, large."""
     panel = _panel(stat.Panel(), title, text, queries).unit(unit).span(width).height(4)
@@ -146,7 +161,7 @@ def number(
         steps((None, STATES[State.HEALTHY]))
     )
     panel.no_value("nothing known")
-    return panel
+    return _leading(panel, to) if to else panel
 
 
 def states(title: str, selector: str, *, text: str = "", width: int = 24) -> statetimeline.Panel:
@@ -163,7 +178,7 @@ def states(title: str, selector: str, *, text: str = "", width: int = 24) -> sta
     )
     panel.span(width).height(8).mappings([mapped()]).merge_values(True).row_height(0.8)
     panel.color_scheme(_scheme(FieldColorModeId.FIXED)).show_value(models.VisibilityMode.AUTO)
-    return panel
+    return _leading(panel, OBJECTIVE)
 
 
 def mapped() -> ValueMap:
@@ -193,6 +208,24 @@ def colours(panel: Panel, by_name: Mapping[str, str]) -> Panel:
     """A panel whose lines have colours of their own, by what the legend calls them."""
     for name, colour in by_name.items():
         panel.override_by_name(name, [DynamicConfigValue(id_val="color", value=_fixed(colour))])
+    return panel
+
+
+def _leading(panel: Panel, to: str) -> Panel:
+    """A panel each of whose lines leads to a page of ours, over the same time.
+
+    `to` names in braces the labels of the line that the address needs.
+    """
+    address = re.sub(r"\{(\w+)\}", r"${__field.labels.\1:percentencode}", to)
+    window = f"{'&' if '?' in to else '?'}from=${{__from}}&to=${{__to}}"
+    panel.data_links(
+        [
+            dashboard.DashboardLink("Open in Stagewatch")
+            .type(DashboardLinkType.LINK)
+            .url(f"${{stagewatch}}{address}{window}")
+            .target_blank(True)
+        ]
+    )
     return panel
 
 
@@ -252,7 +285,8 @@ def board(
             STATES[State.TICKET],
         )
     )
-    for part in parts:
+    for place, part in enumerate(parts, start=1):  # so that a link to a panel stays one
+        part.id(place)
         made.with_row(part) if isinstance(part, dashboard.Row) else made.with_panel(part)
     return made
 
@@ -266,7 +300,7 @@ def _annotation(name: str, expression: str, title: str, colour: str) -> dashboar
 
 def _link(url: str, title: str, text: str) -> dashboard.DashboardLink:
     made = dashboard.DashboardLink(title).type(DashboardLinkType.LINK).url(url).tooltip(text)
-    return made.target_blank(True)
+    return made.target_blank(True).keep_time(True).include_vars(True)
 
 
 def _fixed(colour: str) -> FieldColor:

@@ -12,6 +12,7 @@ __all__ = ["probes"]
 
 _ONE = 'source="probe",replica=~"$replica"'
 _BY = "replica"
+_TARGET = "/probes?where=replica%3D{replica}"
 
 
 def probes() -> dashboard.Dashboard:
@@ -42,6 +43,7 @@ def _answers() -> Sequence[object]:
             "none",
             query(f"max by ({_BY}) (stagewatch_up{{{_ONE}}})", "{{replica}}"),
             text="1 when the last probe was answered well.",
+            to=_TARGET,
         ),
         stack(
             "Probes by how they ended",
@@ -57,6 +59,7 @@ def _answers() -> Sequence[object]:
             "s",
             query(_mean("ttft"), "{{replica}}"),
             text="Of few probes; Stagewatch has the quantiles.",
+            to=_TARGET,
         ),
     ]
 
@@ -69,9 +72,10 @@ def _way() -> Sequence[object]:
             "s",
             query(_mean("connect"), "{{replica}}"),
             text="The least a round trip takes.",
+            to=_TARGET,
         ),
-        lines("Mean first byte", "s", query(_mean("first_byte"), "{{replica}}")),
-        lines("Mean gap between tokens", "s", query(_mean("itl"), "{{replica}}")),
+        lines("Mean first byte", "s", query(_mean("first_byte"), "{{replica}}"), to=_TARGET),
+        lines("Mean gap between tokens", "s", query(_mean("itl"), "{{replica}}"), to=_TARGET),
         lines(
             "Answers arrive in lumps",
             "none",
@@ -79,6 +83,7 @@ def _way() -> Sequence[object]:
                 f"max by ({_BY}, reason) (stagewatch_buffering{{{_ONE}}})", "{{replica}} {{reason}}"
             ),
             text="1: something between holds tokens back. Absent where it cannot be told.",
+            to=_TARGET,
         ),
     ]
 
@@ -93,11 +98,13 @@ def _cost() -> Sequence[object]:
                 f"60 * sum by ({_BY}) (rate(stagewatch_probe_tokens_total{{{_ONE}}}[$__rate_interval]))",
                 "{{replica}}",
             ),
+            to=_TARGET,
         ),
         lines(
             "Spent this month",
             "currencyUSD",
             query(f"max by ({_BY}) (stagewatch_probe_spending{{{_ONE}}})", "{{replica}}"),
             text="Absent where no price is known.",
+            to=_TARGET,
         ),
     ]

@@ -8,7 +8,19 @@ from grafana_foundation_sdk.builders import dashboard
 
 from dashboard.theme import State
 from grafana.colours import STAGES, STATES
-from grafana.parts import band, board, colours, heat, lines, query, row, stack, variable
+from grafana.parts import (
+    REPLICA,
+    SERVICE,
+    band,
+    board,
+    colours,
+    heat,
+    lines,
+    query,
+    row,
+    stack,
+    variable,
+)
 
 __all__ = ["service"]
 
@@ -28,7 +40,7 @@ def service() -> dashboard.Dashboard:
             variable("model", 'stagewatch_latency_values{service=~"$service"}', "Model"),
             variable("role", 'stagewatch_latency_values{service=~"$service"}', "Role"),
         ],
-        page="/service/${service}",
+        page="/service/${service:percentencode}",
     )
 
 
@@ -46,6 +58,7 @@ def _latencies() -> Sequence[object]:
                 title,
                 "s",
                 _QUANTILE.replace("LATENCY", name),
+                to=SERVICE,
                 text="Of the last minutes; the slowest of the models and roles chosen.",
             )
             for name, title in named.items()
@@ -124,6 +137,7 @@ def _traffic() -> Sequence[object]:
                 "{{service}}",
             ),
             text="Since the sidecar began: running, or given up without a word.",
+            to=SERVICE,
         ),
     ]
 
@@ -137,17 +151,20 @@ def _engines() -> Sequence[object]:
             "Running requests",
             "none",
             query(f"sum by ({_BY}) (stagewatch_requests_running{{{_OURS}}})", "{{replica}}"),
+            to=REPLICA,
         ),
         lines(
             "Waiting requests",
             "none",
             query(f"sum by ({_BY}) (stagewatch_requests_waiting{{{_OURS}}})", "{{replica}}"),
+            to=REPLICA,
         ),
         lines(
             "Used share of the KV cache",
             "percentunit",
             query(f"max by ({_BY}) (stagewatch_kv_cache_usage_ratio{{{_OURS}}})", "{{replica}}"),
             width=8,
+            to=REPLICA,
         ),
         lines(
             "Preemptions",
@@ -158,23 +175,27 @@ def _engines() -> Sequence[object]:
             ),
             text="Requests thrown out of the running batch, per second.",
             width=8,
+            to=REPLICA,
         ),
         lines(
             "Prompt tokens found in the prefix cache",
             "percentunit",
             query(f"sum by ({_BY}) ({hits}) / (sum by ({_BY}) ({asked}) > 0)", "{{replica}}"),
             width=8,
+            to=REPLICA,
         ),
         lines(
             "Stands still",
             "none",
             query(f"max by ({_BY}) (stagewatch_engine_stalled{{{_OURS}}})", "{{replica}}"),
             text="1 while requests are there and nothing moves; a health check cannot see this.",
+            to=REPLICA,
         ),
         lines(
             "Answers",
             "none",
             query(f"max by ({_BY}) (stagewatch_up{{{_OURS}}})", "{{replica}}"),
             text="1 when the engine's page answered, 0 when it did not.",
+            to=REPLICA,
         ),
     ]

@@ -26,6 +26,8 @@ WARM_UP_S: Final = 300.0
 _SLOW: Final = 0.04
 _TRACED_MIN: Final = 50
 _CHOICES_MAX: Final = 100_000
+_FITTED_MAX: Final = 1_000_000
+_TURNS: Final = (1, 5, 7, 11, 13, 17, 19, 23, 29)  # none shares a factor with the hours of a day
 
 
 def calibrate(
@@ -37,7 +39,7 @@ def calibrate(
 ) -> Model:
     """The model of all kinds that served the period; too few traced requests are an error."""
     told = dict(engines or {})
-    traced = period.part(period.traced & warm(period, warm_up_s))
+    traced = period.part(period.traced & warm(period, warm_up_s) & _hours(period))
     if len(traced) < _TRACED_MIN:
         raise InputError(
             f"{len(traced)} requests tell their stages, {_TRACED_MIN} are needed for any curve",
@@ -78,6 +80,22 @@ def warm(period: Period, warm_up_s: float = WARM_UP_S) -> NDArray[np.bool_]:
         if since_s is not None:
             fine &= ~(own & (at_s < since_s + warm_up_s))
     return fine
+
+
+def _hours(period: Period) -> NDArray[np.bool_]:
+    """Whole hours, enough for curves: the busiest of each day, and others so that every hour has its turn.
+
+    why whole: who shared a batch is told by who else was there.
+    """
+    if len(period) <= _FITTED_MAX:
+        return np.ones(len(period), bool)
+    hour = (period.arrival_s // 3600).astype(np.int32)
+    counts = np.bincount(hour)
+    every = next(n for n in _TURNS if n * _FITTED_MAX >= len(period) or n == _TURNS[-1])
+    kept = np.arange(len(counts)) % every == 0
+    for day in range(0, len(counts), 24):
+        kept[day + int(counts[day : day + 24].argmax())] = True
+    return np.asarray(kept[hour], np.bool_)
 
 
 def _of_kind(period: Period, kind: Kind, column: str) -> Period:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-__all__ = ["INTERPRETED", "compiled"]
+__all__ = ["INTERPRETED", "compiled", "inlined"]
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
@@ -68,8 +68,17 @@ def compiled(loop: Loop) -> Loop:
 
     why `_nrt=False`: no loop makes an array, so none need count who holds one; that halves the time.
     """
+    return _fast(loop)
+
+
+def inlined(loop: Loop) -> Loop:
+    """The same, put where it is called: a dozen arrays are a hundred arguments, which cost more than it."""
+    return _fast(loop, forceinline=True)
+
+
+def _fast(loop: Loop, **more: bool) -> Loop:
     if INTERPRETED:
         return loop
-    options = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
+    options = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False, **more}
     fast: Loop = _numba.njit(cache=_kept is not None, **options)(loop)
     return fast

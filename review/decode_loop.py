@@ -6,20 +6,19 @@ cache of their middle. So a request costs a few jumps, however many tokens it as
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from review.compiled import compiled
+from review.compiled import compiled, inlined
 from review.heap import pop, push
-from review.pools import KV_CELLS, KV_CELLS_PER_E, NEVER_S, Decoders
+from review.pools import KV_CELLS, NEVER_S, NOISE, Decoders
 
-__all__ = ["decode_until", "step_s", "take"]
+__all__ = ["decode_until", "kv_at", "step_s", "take"]
 
 _JUMP_STEPS = 48
 _STEP_MIN_S = 5e-5
 
 
-@compiled
+@inlined
 def step_s(terms: Any, batch: int, kv: float) -> float:
     """One step of a batch with this much KV cache, on a worker that is as fast as usual."""
     length_s = terms[0] + terms[1] * batch + terms[2] * kv
@@ -54,12 +53,34 @@ def decode_until(
             if own["coming"] > 0:
                 own["clock_s"] = min(until_s, decoders.coming_s[worker, 0])
             continue
-        _jump(decoders, worker, until_s, answers)
+        _jump(decoders, worker, until_s, asked, answers)
         if decoders.leave[worker, 0] <= own["steps"]:
             _leave(decoders, worker, asked, answers, way)
 
 
-@compiled
+@inlined
+def kv_at(decoders: Decoders, worker: int, now_s: float) -> float:
+    """The KV cache at an instant to which it need not run; -1 where it must, for somebody comes or goes.
+
+    why: a router looks at every worker for each request; to cut all their jumps there would cost most
+    of a replay.
+    """
+    own = decoders.state[worker]
+    kv = own["kv"]
+    if own["clock_s"] >= now_s:
+        return float(kv)
+    if own["head"] >= 0 or own["coming"] > 0 or own["fresh"] > 0:
+        return -1.0
+    if own["batch"] == 0:
+        return 0.0
+    each_s = step_s(decoders.terms[worker], own["batch"], kv) * own["speed"]
+    steps = int((now_s - own["clock_s"]) / each_s) + 1
+    if steps >= min(decoders.leave[worker, 0] - own["steps"], _JUMP_STEPS):
+        return -1.0
+    return float(kv + steps * own["batch"])
+
+
+@inlined
 def take(decoders: Decoders, worker: int, request: int, now_s: float, asked: Any, way: Any) -> bool:
     """Keeps room for a prompt and fetches its KV cache, if there is room; an empty worker has it."""
     own = decoders.state[worker]
@@ -74,7 +95,7 @@ def take(decoders: Decoders, worker: int, request: int, now_s: float, asked: Any
     return True
 
 
-@compiled
+@inlined
 def _reserve(decoders: Decoders, worker: int, asked: Any, answers: Any, way: Any) -> None:
     """Those in line, in their order."""
     own = decoders.state[worker]
@@ -89,7 +110,7 @@ def _reserve(decoders: Decoders, worker: int, asked: Any, answers: Any, way: Any
         own["queued_tokens"] -= asked[request]["context_tokens"]
 
 
-@compiled
+@inlined
 def _join(
     decoders: Decoders, worker: int, asked: Any, answers: Any, prefill: Any, way: Any
 ) -> None:
@@ -102,12 +123,13 @@ def _join(
         own["coming"] = pop(coming_s, coming, own["coming"])
         context = asked[request]["context_tokens"]
         own["coming_kv"] -= context + 1
-        answers[request]["joined_s"] = now_s
+        since_s = now_s - asked[request]["arrival_s"]
+        answers[request]["joined_s"] = since_s
         _release(prefill, answers[request]["prefiller"], context, now_s)
         by = int(way[3])
         steps = asked[request]["output_tokens"] - 1 + by
         if steps <= 0:
-            answers[request]["last_s"] = now_s
+            answers[request]["last_s"] = since_s
             continue
         own["batch"] += 1
         own["kv"] += context + 1
@@ -118,7 +140,7 @@ def _join(
             own["fresh"] += 1
 
 
-@compiled
+@inlined
 def _release(prefill: Any, worker: int, context: int, now_s: float) -> None:
     """A prompt's KV cache has been taken over; a worker that was out of it may go on."""
     own = prefill[worker]
@@ -128,8 +150,8 @@ def _release(prefill: Any, worker: int, context: int, now_s: float) -> None:
         own["ready_s"] = max(own["free_s"], now_s)
 
 
-@compiled
-def _jump(decoders: Decoders, worker: int, until_s: float, answers: Any) -> None:
+@inlined
+def _jump(decoders: Decoders, worker: int, until_s: float, asked: Any, answers: Any) -> None:
     """Steps until somebody leaves, may join, or has the first token.
 
     why not `until_s` while somebody stands in line: nobody gets room before one leaves.
@@ -156,22 +178,33 @@ def _jump(decoders: Decoders, worker: int, until_s: float, answers: Any) -> None
     own["batch_s"] += length_s * batch
     own["tokens"] += batch * steps
     decoders.batch_seen[batch] += batch * steps
-    cell = min(int(KV_CELLS_PER_E * math.log(middle + 1.0)), KV_CELLS - 1)
+    cell = min(int(middle / own["kv_cell"]), KV_CELLS - 1)
     decoders.kv_seen[cell] += batch * steps
     for place in range(own["fresh"]):
-        answers[decoders.fresh[worker, place]]["first_s"] = own["clock_s"]
+        request = decoders.fresh[worker, place]
+        answers[request]["first_s"] = own["clock_s"] - asked[request]["arrival_s"]
     own["fresh"] = 0
 
 
-@compiled
+@inlined
 def _leave(decoders: Decoders, worker: int, asked: Any, answers: Any, way: Any) -> None:
-    """Those with their last token are gone, with their KV cache."""
-    own = decoders.state[worker]
+    """Those with their last token are gone, with their KV cache; their steps scatter by length."""
+    own, lengths, noise = (
+        decoders.state[worker],
+        decoders.noise_from[worker],
+        decoders.noise[worker],
+    )
     leave, who = decoders.leave[worker], decoders.who[worker]
     while own["leaving"] > 0 and leave[0] <= own["steps"]:
         request = who[0]
         own["leaving"] = pop(leave, who, own["leaving"])
-        answers[request]["last_s"] = own["clock_s"]
+        answer, wanted = answers[request], asked[request]
+        row = 0
+        while row + 1 < lengths.shape[0] and lengths[row + 1] <= wanted["output_tokens"]:
+            row += 1
+        misfit = noise[row, (wanted["noise_dice"] >> 12) & (NOISE[0] - 1)]
+        took_s = own["clock_s"] - wanted["arrival_s"] - answer["first_s"]
+        answer["last_s"] = answer["first_s"] + took_s * misfit
         own["batch"] -= 1
-        taken = asked[request]["context_tokens"] + asked[request]["output_tokens"] + way[3]
+        taken = wanted["context_tokens"] + wanted["output_tokens"] + way[3]
         own["kv"] = max(own["kv"] - taken, 0.0)

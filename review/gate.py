@@ -6,6 +6,7 @@ of what was not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from review.scores import Score
 
 __all__ = ["Gate", "data_gate", "diagnosis_gate", "fleet_gate", "off_by", "replay_gate"]
 
-_HOUR_S = 3600.0
+_HOUR_S, _DAY_S = 3600.0, 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +31,20 @@ class Gate:
     why: str
 
 
-def data_gate(period: Period, rails: Rails) -> Gate:
-    """Whole days, requests, a busy hour, and stages for nearly all of those that were answered."""
+def data_gate(period: Period, rails: Rails, kept_since_s: float | None = None) -> Gate:
+    """Whole days with requests, a busy hour, and stages for nearly all of those that were answered.
+
+    `kept_since_s`: what arrived before is no longer kept, which is another thing than no traffic.
+    """
     hours = np.bincount((period.arrival_s // _HOUR_S).astype(np.int64), minlength=1)
     peak = int(hours.max())
     answered = period.served & warm(period)
     traced = float(period.traced[answered].mean()) if answered.any() else 0.0
+    days = _days(period, kept_since_s)
     short = [
         f"{_short(have)} of {_short(need)} {what}"
         for have, need, what in (
-            (period.whole_days, rails.days_min, "days"),
+            (days, rails.days_min, "days"),
             (len(period), rails.requests_min, "requests"),
             (peak, rails.peak_hour_min, "requests in the peak hour"),
         )
@@ -47,10 +52,26 @@ def data_gate(period: Period, rails: Rails) -> Gate:
     ]
     if traced < rails.traced_min:
         short.append(f"stages of {traced:.0%} of requests, {rails.traced_min:.0%} are needed")
+    gone_s = 0.0 if kept_since_s is None else kept_since_s - period.since_s
+    gone = (
+        f"; of the first {gone_s / _DAY_S:.1f} days single requests are no longer kept:"
+        f" raise retention.requests_s to {math.ceil((period.length_s + _DAY_S) / _DAY_S)} days"
+        if gone_s > _HOUR_S
+        else ""
+    )
     if short:
-        return Gate(name="data", passed=False, why=", ".join(short))
-    why = f"{period.whole_days} days, {_short(len(period))} requests, stages of {traced:.0%}"
+        return Gate(name="data", passed=False, why=", ".join(short) + gone)
+    why = f"{days} days, {_short(len(period))} requests, stages of {traced:.0%}{gone}"
     return Gate(name="data", passed=True, why=why)
+
+
+def _days(period: Period, kept_since_s: float | None) -> int:
+    """Whole days that hold requests: an empty day may be one that is no longer kept."""
+    begun_s = 0.0 if kept_since_s is None else max(kept_since_s - period.since_s, 0.0)
+    return sum(
+        int(day) < period.whole_days and day * _DAY_S >= begun_s - _HOUR_S
+        for day in np.unique(period.days)
+    )
 
 
 def fleet_gate(period: Period, changes: Sequence[str]) -> Gate:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from review.compiled import compiled
+from review.compiled import inlined
 
 __all__ = ["pop", "push"]
 
 
-@compiled
+@inlined
 def push(keys: Any, values: Any, size: int, key: Any, value: int) -> int:
     """The size after a key was added; the least key stands first."""
     place = size
@@ -25,7 +25,7 @@ def push(keys: Any, values: Any, size: int, key: Any, value: int) -> int:
     return size + 1
 
 
-@compiled
+@inlined
 def pop(keys: Any, values: Any, size: int) -> int:
     """The size after the first was taken away."""
     size -= 1

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from review.compiled import compiled
+from review.compiled import compiled, inlined
 from review.decode_loop import step_s
 from review.heap import pop, push
 from review.pools import NEVER_S
@@ -72,7 +72,7 @@ def run_merged_loop(
             answers[request]["decoder"] = worker
 
 
-@compiled
+@inlined
 def _least(state: Any) -> int:
     place = 0
     for worker in range(1, state.shape[0]):
@@ -81,7 +81,7 @@ def _least(state: Any) -> int:
     return place
 
 
-@compiled
+@inlined
 def _stand_in_line(request: int, own: Any, asked: Any, answers: Any) -> None:
     own["load"] += asked[request]["context_tokens"]
     if own["tail"] >= 0:
@@ -91,7 +91,7 @@ def _stand_in_line(request: int, own: Any, asked: Any, answers: Any) -> None:
     own["tail"] = request
 
 
-@compiled
+@inlined
 def _fill(own: Any, asked: Any, answers: Any, terms: Any, budget: float) -> float:
     """The prompts of this step, as far as tokens, slots and KV cache go: what they cost."""
     left = budget - own["batch"]
@@ -104,7 +104,7 @@ def _fill(own: Any, asked: Any, answers: Any, terms: Any, budget: float) -> floa
             need = own["kv"] + own["kept"] + wanted["context_tokens"] + 1
             if need > own["kv_tokens"] and busy:
                 break
-            answers[request]["start_s"] = own["clock_s"]
+            answers[request]["start_s"] = own["clock_s"] - wanted["arrival_s"]
             own["kept"] += wanted["context_tokens"]
         rest = wanted["new_tokens"] - done
         chunk = min(rest, left)
@@ -125,7 +125,7 @@ def _fill(own: Any, asked: Any, answers: Any, terms: Any, budget: float) -> floa
     return float(cost_s)
 
 
-@compiled
+@inlined
 def _advance(own: Any, leave: Any, until_s: float, fill_s: float, terms: Any) -> None:
     batch, kv, steps = own["batch"], own["kv"], 1
     if fill_s == 0.0:
@@ -143,19 +143,19 @@ def _advance(own: Any, leave: Any, until_s: float, fill_s: float, terms: Any) ->
     own["tokens"] += batch * steps
 
 
-@compiled
+@inlined
 def _end(own: Any, leave: Any, who: Any, asked: Any, answers: Any) -> None:
     while own["leaving"] > 0 and leave[0] <= own["steps"]:
         request = who[0]
         own["leaving"] = pop(leave, who, own["leaving"])
         wanted = asked[request]
-        answers[request]["last_s"] = own["clock_s"]
+        answers[request]["last_s"] = own["clock_s"] - wanted["arrival_s"]
         own["batch"] -= 1
         own["kv"] = max(own["kv"] - wanted["context_tokens"] - wanted["output_tokens"] + 1, 0.0)
         own["load"] -= wanted["context_tokens"]
 
 
-@compiled
+@inlined
 def _begin(own: Any, leave: Any, who: Any, asked: Any, answers: Any) -> None:
     """Prompts that are filled have their first token, and go on to decode."""
     for _ in range(own["filled"]):
@@ -164,11 +164,12 @@ def _begin(own: Any, leave: Any, who: Any, asked: Any, answers: Any) -> None:
         own["head"] = answer["next_one"]
         if own["head"] < 0:
             own["tail"] = -1
-        answer["prefilled_s"] = answer["joined_s"] = answer["first_s"] = own["clock_s"]
+        since_s = own["clock_s"] - wanted["arrival_s"]
+        answer["prefilled_s"] = answer["joined_s"] = answer["first_s"] = since_s
         own["kept"] -= wanted["context_tokens"]
         own["tokens"] += 1
         if wanted["output_tokens"] <= 1:
-            answer["last_s"] = own["clock_s"]
+            answer["last_s"] = since_s
             own["load"] -= wanted["context_tokens"]
             continue
         own["batch"] += 1

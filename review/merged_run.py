@@ -18,7 +18,7 @@ from review.period import Kind
 from review.pools import ANSWER, asked
 from review.replay import Replay
 from review.split import Split
-from review.split_run import UNLIMITED, terms_of
+from review.split_run import UNLIMITED, columns_of, terms_of
 from review.steps import DecodeCurve, Engine, Model, PrefillCurve
 
 __all__ = ["run_merged"]
@@ -59,14 +59,9 @@ def run_merged(load: Load, split: Split, model: Model, *, seed: int) -> Replay:
 
 
 def _replay(load: Load, given: Any, state: Any) -> Replay:
-    gaps = np.where(load.output_tokens > 1, load.output_tokens - 1, np.nan)
     busy = tuple((state["busy_s"] / load.length_s).tolist())
-    names = ("start_s", "prefilled_s", "joined_s", "first_s", "last_s")
     return Replay(
-        **{name: (given[name] - load.arrival_s).astype(np.float32) for name in names},
-        tpot_s=((given["last_s"] - given["first_s"]) / gaps).astype(np.float32),
-        prefiller=given["prefiller"].astype(np.int16),
-        decoder=given["decoder"].astype(np.int16),
+        **columns_of(given, load),
         prefill_busy=busy,
         prefill_held_max=(0.0,) * len(state),
         decode_busy=busy,

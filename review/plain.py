@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -31,7 +31,7 @@ def plain(value: Any) -> Any:
 
 
 def built(kind: Any, told: Any, *, where: str) -> Any:
-    """The value of a type that `plain` wrote."""
+    """The value of a type that `plain` wrote; what has a default may be missing, for it came later."""
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         return _optional(kind, told, where)
@@ -83,7 +83,8 @@ def _object(kind: type, told: Any, where: str) -> Any:
     if not isinstance(told, Mapping):
         raise _wrong(told, where, "an object")
     hints = _hints(kind)
-    missing = [name for name in hints if name not in told]
+    later = {each.name for each in fields(kind) if each.default is not MISSING}
+    missing = [name for name in hints if name not in told and name not in later]
     if missing:
         raise _wrong(told, where, f"an object with {', '.join(missing)}")
     try:
@@ -91,6 +92,7 @@ def _object(kind: type, told: Any, where: str) -> Any:
             **{
                 name: built(hint, told[name], where=f"{where}.{name}")
                 for name, hint in hints.items()
+                if name in told
             }
         )
     except ValueError as error:

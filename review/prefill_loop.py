@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from review.compiled import compiled
+from review.compiled import inlined
 from review.decode_loop import decode_until
-from review.pools import NEVER_S, Decoders, Prefillers
+from review.pools import NEVER_S, NOISE, Decoders, Prefillers
 
 __all__ = ["prefill_step"]
 
 _STEP_MIN_S = 2e-4
 
 
-@compiled
+@inlined
 def prefill_step(
     prefillers: Prefillers,
     worker: int,
@@ -42,7 +42,7 @@ def prefill_step(
                 prefillers, worker, room, now_s, asked, answers, decoders, way
             ):
                 break
-            answers[request]["start_s"] = now_s
+            answers[request]["start_s"] = now_s - wanted["arrival_s"]
             own["held"] += wanted["context_tokens"]
         rest = wanted["new_tokens"] - done
         chunk = min(rest, left)
@@ -68,14 +68,14 @@ def prefill_step(
         if taken > terms[knot]:
             cost_s += terms[knot + 1] * (taken - terms[knot])
     noise = prefillers.noise[worker]
-    misfit = noise[asked[first]["noise_dice"] % noise.shape[0]] * own["speed"]
+    misfit = noise[asked[first]["noise_dice"] & (NOISE[1] - 1)] * own["speed"]
     cost_s = max(cost_s, _STEP_MIN_S) * misfit
     own["free_s"] = now_s + cost_s
     own["busy_s"] += cost_s
     return finished
 
 
-@compiled
+@inlined
 def _made_room(
     prefillers: Prefillers,
     worker: int,

@@ -1,7 +1,7 @@
 """A period from what the collector keeps: each request's stages as instants since its arrival.
 
 A request tells one wait. In a disaggregated fleet that is the wait for prefill and for decode
-together, and the replica is the one that decoded: what is not told stays unknown.
+together; who filled the prompt is known where both halves sent their spans.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Rows:
         role = value_of(request.labels, "role")
         halves = request.kv_transfer_s is not None or role in ("prefill", "decode")
         role = role if role in _ROLES else ("decode" if halves else "both")
-        kind = self._kind(name, request.labels, "decode" if role == "prefill" else role)
+        kind = self._kind(name, request.labels, role)
         place = self._workers.setdefault(Worker(name=name, kind=kind), len(self._workers))
         if place >= _WORKERS_MAX:
             raise InputError(
@@ -122,7 +122,18 @@ class _Rows:
                 where="review",
                 remedy="Ask for one service, or check that `replica` names replicas.",
             )
-        return (place if role == "both" else -1), place
+        if role == "prefill":  # it never came to decode
+            return place, -1
+        return (place if role == "both" else self._filler(request)), place
+
+    def _filler(self, request: Request) -> int:
+        """The replica that filled the prompt; -1 where its span did not come."""
+        labels = request.prefilled_by
+        name = value_of(labels, "replica")
+        if not name:
+            return -1
+        worker = Worker(name=name, kind=self._kind(name, labels, "prefill"))
+        return self._workers.setdefault(worker, len(self._workers))
 
     def period(self) -> Period:
         columns = {

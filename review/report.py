@@ -34,6 +34,7 @@ def report(kept: Kept) -> Document:
         _alternatives(review),
         _money(review),
         _plan(review),
+        _formulas(review),
         _loads(review),
         _triggers(review),
         _record(review),
@@ -161,7 +162,8 @@ def _plan(review: Review) -> Section | None:
     between = (
         f"{plan.lowest_workers} workers serve at the worst moment, {plan.most_workers} at most."
     )
-    paid = () if plan.cost is None else (f"The change itself costs about {plan.cost:.3g}.",)
+    money = review.alternatives[0].money if review.alternatives else None
+    paid = () if plan.cost is None else (f"The change itself costs {cost(money, plan.cost)}.",)
     return Section(
         title="Plan, in safe order",
         points=tuple(step.says for step in plan.steps),
@@ -169,6 +171,31 @@ def _plan(review: Review) -> Section | None:
         sentences=(" ".join((between, *paid)),),
         small=(f"Back out: {plan.rollback}.", *(f"Risk: {risk}." for risk in plan.risks)),
     )
+
+
+def _formulas(review: Review) -> Section | None:
+    """What a rule of thumb would begin with, beside what was replayed."""
+    told = review.sizing
+    if told is None:
+        return None
+    prefill = (
+        f"prefill: ⌈R + √R⌉ = {told.prefill}, where R = {told.prefill_load:.2f} s of prefill are asked"
+        f" a second in the busiest 5 minutes ({told.peak_per_s:.3g} requests/s)"
+    )
+    decode = (
+        f"decode: {told.decode}, for {told.decode_sequences:.0f} sequences at once and at most"
+        f" {told.batch_max} a worker within the promise"
+    )
+    points = [prefill, decode]
+    if told.by_slots is not None and told.generation_s is not None:
+        points[-1] += f"; ⌈RPS × {told.generation_s:.3g} s / slots⌉ = {told.by_slots}"
+    points.append(f"queue: RPS × generation time × 1.2 = {count(told.queue)} requests may wait")
+    if told.held_tokens is not None:
+        held = f"KV cache of a request: {count(told.held_tokens)} tokens on average"
+        if told.kv_token_bytes is not None:
+            held += f", {told.held_tokens * told.kv_token_bytes / 2**20:.3g} MiB"
+        points.append(held)
+    return Section(title="By formula, to compare with", points=tuple(points))
 
 
 def _loads(review: Review) -> Section | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from review.money import Price, PriceTerms
 from review.rails import Rails
 from review.scores import Promise
+from review.sizing import kv_bytes
 from review.steps import Engine
+from review.timetable import Cron
 
-__all__ = ["PriceSettings", "PromiseSettings", "ReviewSettings", "WorkerSettings"]
+__all__ = ["KvSettings", "PriceSettings", "PromiseSettings", "ReviewSettings", "WorkerSettings"]
 
 
 class PriceSettings(BaseModel):
@@ -75,6 +79,22 @@ class WorkerSettings(BaseModel):
         return Engine(**self.model_dump())
 
 
+class KvSettings(BaseModel):
+    """The shape of a model's KV cache: with it tokens are told in bytes too."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    layers: int = Field(default=..., gt=0, lt=10_000, description="Layers with attention.")
+    kv_heads: int = Field(default=..., gt=0, lt=10_000, description="Heads of keys and values.")
+    head_size: int = Field(default=..., gt=0, lt=100_000, description="Values of a head.")
+    bytes_per_value: float = Field(default=2.0, gt=0, le=8, description="2: 16 bits; 1: FP8.")
+
+    @property
+    def token_bytes(self) -> float:
+        """Of one token."""
+        return kv_bytes(**self.model_dump(), tokens=1)
+
+
 class ReviewSettings(BaseModel):
     """The weekly review. Prices stand in `prices`."""
 
@@ -88,6 +108,9 @@ class ReviewSettings(BaseModel):
     )
     decode: WorkerSettings = Field(
         default=WorkerSettings(), description="What a decode worker holds."
+    )
+    kv_cache: KvSettings | None = Field(
+        default=None, description="The shape of the model's KV cache; unset: told in tokens only."
     )
     spare_workers: int = Field(
         default=0, ge=0, le=10_000, description="Workers that stand ready beyond those in use."
@@ -103,12 +126,38 @@ class ReviewSettings(BaseModel):
     peak_hour_min: int = Field(
         default=2_000, ge=1, description="Requests in the busiest hour, likewise."
     )
-    growth_weekly: float = Field(
-        default=1.0, ge=0.1, le=10, description="Next week's traffic over this week's."
+    growth_weekly: float | None = Field(
+        default=None,
+        ge=0.1,
+        le=10,
+        description="Next week's traffic over this week's; unset: as the same weekdays grew.",
     )
     saves_min_per_week: float = Field(
         default=0.0, ge=0, description="A move that saves less is not worth it."
     )
+    cron: str | None = Field(
+        default=None,
+        max_length=128,
+        description="When `stagewatch up` reviews by itself, as in `0 6 * * MON`; unset: never.",
+    )
+    zone: str = Field(default="UTC", max_length=64, description="By whose clock: an IANA name.")
+    days: int = Field(default=7, ge=1, le=35, description="Of how many days until then.")
+    services: tuple[str, ...] = Field(
+        default=(), max_length=100, description="Of which services; empty: of each that is seen."
+    )
+    receivers: tuple[str, ...] = Field(
+        default=(), max_length=100, description="Who is sent the result; empty: all `receivers`."
+    )
+
+    @model_validator(mode="after")
+    def _schedule_is_one(self) -> Self:
+        _ = self.schedule
+        return self
+
+    @property
+    def schedule(self) -> Cron | None:
+        """When it runs; None where nobody asked for that."""
+        return None if self.cron is None else Cron(line=self.cron, zone=self.zone)
 
     @property
     def rails(self) -> Rails:
@@ -118,6 +167,6 @@ class ReviewSettings(BaseModel):
             requests_min=self.requests_min,
             peak_hour_min=self.peak_hour_min,
             spare_workers=self.spare_workers,
-            growth_weekly=self.growth_weekly,
+            growth_weekly=self.growth_weekly or 1.0,
             saves_min_per_week=self.saves_min_per_week,
         )

@@ -13,9 +13,10 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
 
-from domain.errors import InputError, StoreError
+from domain.errors import InputError, StagewatchError, StoreError
 from review.plain import built, plain
 from review.review_value import Review, from_json, to_json
+from review.timetable import Timetable
 from review.track_record import Advice
 
 __all__ = ["MOST_WHY", "Decision", "Kept", "Shelf"]
@@ -62,6 +63,11 @@ class Shelf:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    @property
+    def timetable(self) -> Timetable:
+        """What the schedule does; it lies beside the reviews."""
+        return Timetable(self._folder)
+
     def keep(self, review: Review) -> Kept:
         """The same review twice is one file."""
         kept = Kept(id=_name(review), review=review)
@@ -96,10 +102,26 @@ class Shelf:
         told = (each.review for each in self.all(service=service))
         return next((each.advice for each in told if each.until_s < before_s and each.advice), None)
 
-    def _each(self) -> Iterator[Kept]:
+    def damaged(self) -> tuple[str, ...]:
+        """Of the newest, those that cannot be read: each by its file and what is wrong with it."""
+        found = []
+        for name in self._names():
+            try:
+                self.one(name)
+            except StagewatchError as error:
+                found.append(f"{self._folder / name}.json is left out: {error}")
+        return tuple(found)
+
+    def _names(self) -> list[str]:
         names = sorted((path.stem for path in self._folder.glob("*.json")), reverse=True)
-        for name in names[:_MOST_LISTED]:
-            kept = self.one(name)
+        return names[:_MOST_LISTED]
+
+    def _each(self) -> Iterator[Kept]:
+        for name in self._names():
+            try:
+                kept = self.one(name)
+            except StagewatchError:
+                continue  # why: one torn file must not hide the others; `damaged` says which
             if kept is not None:
                 yield kept
 

@@ -25,7 +25,9 @@ class Sizing:
     """`prefill` = ceil(R + sqrt(R)), R the prefill seconds asked per second in the busiest 5 minutes.
 
     `decode`: the larger of KV tokens over 80 % of a worker's, and sequences over the batch that
-    keeps the promise. `queue`: requests that may wait, RPS x generation time x 1.2.
+    keeps the promise. `queue`: requests that may wait, RPS x generation time x 1.2. `by_slots`:
+    Little's law on the slots of a worker. `held_tokens`: KV cache of a request in the middle of its
+    answer; `kv_token_bytes`: of a token, where the model's shape is told.
     """
 
     prefill: int
@@ -36,6 +38,10 @@ class Sizing:
     queue: int
     peak_per_s: float
     lowest_per_s: float
+    generation_s: float | None = None
+    by_slots: int | None = None
+    held_tokens: float | None = None
+    kv_token_bytes: float | None = None
 
 
 def workers_for(per_s: float, generation_s: float, slots: int) -> int:
@@ -55,7 +61,15 @@ def kv_bytes(
     return 2 * layers * kv_heads * head_size * bytes_per_value * tokens
 
 
-def size(load: Load, model: Model, prefill: Kind, decode: Kind, promise: Promise) -> Sizing:
+def size(
+    load: Load,
+    model: Model,
+    prefill: Kind,
+    decode: Kind,
+    promise: Promise,
+    *,
+    kv_token_bytes: float | None = None,
+) -> Sizing:
     """The start of the search, for one kind of each role."""
     bins = max(int(load.length_s // _PEAK_S), 1)
     place = np.minimum((load.arrival_s // _PEAK_S).astype(np.int64), bins - 1)
@@ -84,4 +98,8 @@ def size(load: Load, model: Model, prefill: Kind, decode: Kind, promise: Promise
         queue=queue_capacity(float(rate.max()), generation_s),
         peak_per_s=float(rate.max()),
         lowest_per_s=float(rate.min()),
+        generation_s=generation_s,
+        by_slots=workers_for(float(rate.max()), generation_s, engine.slots),
+        held_tokens=mean_context,
+        kv_token_bytes=kv_token_bytes,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from review.compiled import compiled
+from review.compiled import compiled, inlined
 from review.decode_loop import decode_until, take
 from review.heap import pop, push
 from review.pools import NEVER_S, Decoders, Prefillers
@@ -72,7 +72,7 @@ def run_split(
     progress[0] = count
 
 
-@compiled
+@inlined
 def _soonest(state: Any) -> int:
     place = 0
     for other in range(1, state.shape[0]):
@@ -81,7 +81,7 @@ def _soonest(state: Any) -> int:
     return place
 
 
-@compiled
+@inlined
 def _any_blocked(state: Any) -> bool:
     for place in range(state.shape[0]):  # noqa: SIM110 - numba compiles no generators
         if state[place]["blocked"] > 0:
@@ -89,7 +89,7 @@ def _any_blocked(state: Any) -> bool:
     return False
 
 
-@compiled
+@inlined
 def _free_before(
     now_s: float, asked: Any, answers: Any, prefillers: Prefillers, decoders: Decoders, way: Any
 ) -> bool:
@@ -109,7 +109,7 @@ def _free_before(
     return True
 
 
-@compiled
+@inlined
 def _arrive(request: int, asked: Any, answers: Any, prefillers: Prefillers, routing: Any) -> None:
     worker = prefiller_for(request, asked, prefillers.state, routing)
     own = prefillers.state[worker]
@@ -123,7 +123,7 @@ def _arrive(request: int, asked: Any, answers: Any, prefillers: Prefillers, rout
     own["tail"] = request
 
 
-@compiled
+@inlined
 def _finish(
     finished: int,
     worker: int,
@@ -142,15 +142,15 @@ def _finish(
     own["inside"] = 0.0
     for _ in range(finished):
         request = own["head"]
-        answer = answers[request]
-        tokens = asked[request]["new_tokens"]
+        answer, wanted = answers[request], asked[request]
+        tokens = wanted["new_tokens"]
         own["head"] = answer["next_one"]
         answer["next_one"] = -1
         own["waiting"] -= tokens
         own["inside"] += tokens
-        answer["prefilled_s"] = own["free_s"]
+        answer["prefilled_s"] = own["free_s"] - wanted["arrival_s"]
         if way[3] == 0.0:
-            answer["first_s"] = own["free_s"]
+            answer["first_s"] = answer["prefilled_s"]
         under_way = push(done_s, moving, under_way, own["free_s"], request)
     own["ready_s"] = own["free_s"]
     if own["head"] < 0:
@@ -159,7 +159,7 @@ def _finish(
     return under_way
 
 
-@compiled
+@inlined
 def _reach(
     request: int,
     now_s: float,
@@ -172,6 +172,7 @@ def _reach(
 ) -> None:
     """A decode worker is chosen: it takes the prompt, or lets it stand in line."""
     worker = decoder_for(request, now_s, asked, answers, prefillers, decoders, way, routing)
+    decode_until(decoders, worker, now_s, asked, answers, prefillers.state, way)
     own = decoders.state[worker]
     answers[request]["decoder"] = worker
     if own["head"] < 0 and take(decoders, worker, request, now_s, asked, way):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,18 +12,31 @@ from domain.errors import ConfigError
 from review.compiled import INTERPRETED
 from review.load import Load
 from review.period import Kind
-from review.pools import ANSWER, KV_CELLS_PER_E, Decoders, Prefillers, asked, decoders, prefillers
+from review.pools import (
+    ANSWER,
+    KV_CELLS,
+    NOISE,
+    Decoders,
+    Prefillers,
+    asked,
+    decoders,
+    prefillers,
+)
 from review.replay import Replay
 from review.split import Split
 from review.split_loop import run_split
 from review.steps import DecodeCurve, Knots, Model
 
-__all__ = ["UNLIMITED", "decoders_of", "noisy_last_s", "quantile_of", "run_split_of", "terms_of"]
+__all__ = ["UNLIMITED", "columns_of", "decoders_of", "quantile_of", "run_split_of", "terms_of"]
 
 Floats = NDArray[np.float64]
 
 UNLIMITED: Final = 1e15
-_SECONDS: Final = ("start_s", "prefilled_s", "joined_s", "first_s")
+_OVERFULL: Final = 1.25  # answers grow beyond what was kept for them
+_TOLD: Final = (
+    *("start_s", "prefilled_s", "joined_s", "first_s", "last_s"),
+    *("prefiller", "decoder"),
+)
 
 
 def run_split_of(
@@ -37,7 +49,8 @@ def run_split_of(
     given = np.zeros(len(load), ANSWER)
     given["next_one"] = -1
     filling = _prefillers(split, model, names)
-    decoding = decoders_of(split.kinds("decode"), model, names[split.of("prefill") :])
+    longest = int((load.context_tokens + load.output_tokens).max(initial=1)) + 1
+    decoding = decoders_of(split.kinds("decode"), model, names[split.of("prefill") :], longest)
     way = model.handover
     run_split(
         wanted,
@@ -50,55 +63,33 @@ def run_split_of(
         np.empty(len(load) + 1, np.int32),
         np.zeros(1, np.int64) if progress is None else progress,
     )
-    return _replay(
-        load, wanted, given, filling=filling, decoding=decoding, model=model, split=split
-    )
+    del wanted  # 160 MB of a week, before as much is read off
+    return _replay(load, given, filling=filling, decoding=decoding, model=model)
 
 
 def _replay(
-    load: Load,
-    wanted: Any,
-    given: Any,
-    *,
-    filling: Prefillers,
-    decoding: Decoders,
-    model: Model,
-    split: Split,
+    load: Load, given: Any, *, filling: Prefillers, decoding: Decoders, model: Model
 ) -> Replay:
     span_s, state = max(load.length_s, 1e-9), decoding.state
-    last_s = noisy_last_s(wanted, given, split.kinds("decode"), model)
-    seconds = {name: (given[name] - load.arrival_s).astype(np.float32) for name in _SECONDS}
-    gaps = np.where(load.output_tokens > 1, load.output_tokens - 1, np.nan)
     return Replay(
-        **seconds,
-        last_s=(last_s - load.arrival_s).astype(np.float32),
-        tpot_s=((last_s - given["first_s"]) / gaps).astype(np.float32),
-        prefiller=given["prefiller"].astype(np.int16),
-        decoder=given["decoder"].astype(np.int16),
+        **columns_of(given, load),
         prefill_busy=tuple((filling.state["busy_s"] / span_s).tolist()),
         prefill_held_max=tuple(filling.state["held_max"].tolist()),
         decode_busy=tuple((state["busy_s"] / span_s).tolist()),
         decode_batch_mean=tuple((state["batch_s"] / np.maximum(state["busy_s"], 1e-9)).tolist()),
         decode_batch=quantile_of(decoding.batch_seen, 0.99),
-        decode_kv=math.exp((quantile_of(decoding.kv_seen, 0.99) + 0.5) / KV_CELLS_PER_E) - 1.0,
+        decode_kv=(quantile_of(decoding.kv_seen, 0.99) + 0.5) * float(state["kv_cell"][0]),
         tokens=int(state["tokens"].sum()) + (0 if model.handover.by_decode else len(load)),
         interpreted=INTERPRETED,
     )
 
 
-def noisy_last_s(wanted: Any, given: Any, kinds: list[Kind], model: Model) -> Floats:
-    """The last token with the scatter of its worker's curve, by the length of the answer."""
-    factor = np.ones(len(wanted))
-    for kind in set(kinds):
-        curve = _curve(model, kind)
-        places = [n for n, each in enumerate(kinds) if each == kind]
-        own = np.isin(given["decoder"], places) if len(places) < len(kinds) else None
-        noise = np.array(curve.noise)
-        row = np.searchsorted(np.array(curve.noise_from), wanted["output_tokens"], side="right") - 1
-        found = noise[np.maximum(row, 0), (wanted["noise_dice"] >> 12) % noise.shape[1]]
-        factor = found if own is None else np.where(own, found, factor)
-    first_s = given["first_s"]
-    return np.asarray(first_s + (given["last_s"] - first_s) * factor, np.float64)
+def columns_of(given: Any, load: Load) -> dict[str, Any]:
+    """What became of the requests, column by column, and the time per token after the first."""
+    told = {name: np.ascontiguousarray(given[name]) for name in _TOLD}
+    gaps = (load.output_tokens - 1).astype(np.float32)
+    gaps[gaps < 1] = np.nan
+    return {**told, "tpot_s": (told["last_s"] - told["first_s"]) / gaps}
 
 
 def quantile_of(seen: Floats, q: float) -> float:
@@ -126,8 +117,7 @@ def _prefillers(split: Split, model: Model, names: Sequence[str]) -> Prefillers:
     rows = [
         ((each.base_s, each.token_s, each.attention_s, each.square_s), each.knots) for each in known
     ]
-    most = max(len(each.noise) for each in known)
-    noise = np.array([np.resize(each.noise, most) for each in known])
+    noise = np.array([np.resize(each.noise, NOISE[1]) for each in known])
     return prefillers(
         terms_of(rows),
         noise,
@@ -137,16 +127,33 @@ def _prefillers(split: Split, model: Model, names: Sequence[str]) -> Prefillers:
     )
 
 
-def decoders_of(kinds: list[Kind], model: Model, names: Sequence[str]) -> Decoders:
-    """Idle decode workers of these kinds."""
+def decoders_of(kinds: list[Kind], model: Model, names: Sequence[str], longest: int) -> Decoders:
+    """Idle decode workers of these kinds. `longest`: tokens of a request to its end."""
+    engines = [model.engine(kind) for kind in kinds]
+    kv_most = max(min(e.kv_tokens or UNLIMITED, e.slots * longest) for e in engines)
     curves = [_curve(model, kind) for kind in kinds]
     rows = [((each.base_s, each.sequence_s, each.kv_token_s), each.knots) for each in curves]
     return decoders(
         terms_of(rows),
         _speeds(kinds, model, names),
-        np.array([model.engine(kind).slots for kind in kinds], np.int64),
-        np.array([model.engine(kind).kv_tokens or UNLIMITED for kind in kinds], np.float64),
+        np.array([each.slots for each in engines], np.int64),
+        np.array([each.kv_tokens or UNLIMITED for each in engines], np.float64),
+        kv_cell=_OVERFULL * kv_most / KV_CELLS,
+        **_scatter(curves),
     )
+
+
+def _scatter(curves: Sequence[DecodeCurve]) -> dict[str, Floats]:
+    """By worker and length of the answer; lengths that a curve does not tell apart are out of reach."""
+    most = max(len(curve.noise_from) for curve in curves)
+    wide = NOISE[0]
+    lengths = np.full((len(curves), most), UNLIMITED)
+    noise = np.ones((len(curves), most, wide))
+    for place, curve in enumerate(curves):
+        lengths[place, : len(curve.noise_from)] = curve.noise_from
+        for row, each in enumerate(curve.noise):
+            noise[place, row] = np.resize(each, wide)
+    return {"noise_from": lengths, "noise": noise}
 
 
 def _curve(model: Model, kind: Kind) -> DecodeCurve:

@@ -28,12 +28,12 @@ class Observed:
 
 def observed_of(period: Period, promise: Promise) -> Observed:
     """Of all requests but those whose users hung up."""
-    counted = period.part(period.outcome != 2)
-    good = good_of(counted.first_s, counted.tpot_s, promise) & (counted.outcome == 0)
+    counted, tpot_s = period.outcome != 2, period.tpot_s
+    good = (good_of(period.first_s, tpot_s, promise) & (period.outcome == 0))[counted]
     days = max(int(np.ceil(period.length_s / 86_400)), 1)
     return Observed(
-        score=score_of(counted.first_s, counted.tpot_s, counted.start_s, good),
-        days=days_of(good, counted.days, days),
+        score=score_of(period.first_s[counted], tpot_s[counted], period.start_s[counted], good),
+        days=days_of(good, period.days[counted], days),
     )
 
 

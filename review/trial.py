@@ -118,17 +118,19 @@ class Trial:
 
     def signals(self, transfer_failures: int | None) -> Signals:
         """What the rules of thumb look at."""
-        served = self._period.part(self._period.served)
-        empty = not len(served)
-        gap_s = served.first_s - served.prefilled_s
+        served = self._period.served
+        empty = not served.any()
+        gap_s = (self._period.first_s - self._period.prefilled_s)[served]
         known = gap_s[np.isfinite(gap_s)]
         return Signals(
             score=self.observed,
             promise=self._promise,
             loads=self.loads,
             workers=worker_loads(self._period, self._model),
-            e2e_p50_s=None if empty else float(np.median(served.last_s)),
-            output_p50_tokens=None if empty else float(np.median(served.output_tokens)),
+            e2e_p50_s=None if empty else float(np.median(self._period.last_s[served])),
+            output_p50_tokens=None
+            if empty
+            else float(np.median(self._period.output_tokens[served])),
             run_time=self._replay_run_time,
             handover_p50_s=float(np.median(known)) if len(known) else None,
             hit_ratio=self._load.hit_ratio,

@@ -130,11 +130,11 @@ def _mend(
     )
     if fine:
         best = min(fine, key=lambda each: (_cost(each), -each.sureness.goodput))
-        return _move(current, best, (goodput, _shown(best)))
+        return _move(current, best, (goodput, _shown(current, best)))
     doubtful = [each for each in others if each.sureness.meets >= rails.sure and _bold(each)]
     if doubtful:
         best = min(doubtful, key=lambda each: (each.split.merged, each.decode_kv_tokens or 0))
-        return _move(current, best, (goodput, _shown(best), *best.flags), canary=True)
+        return _move(current, best, (goodput, _shown(current, best), *best.flags), canary=True)
     best = max(others, key=lambda each: each.sureness.goodput, default=current)
     return Verdict(
         kind=VerdictKind.INFEASIBLE,
@@ -175,7 +175,7 @@ def _save(
             says=f"Keep {current.split}: this week says {best.split}, last week said {last_aim}",
             reasons=(kept, "two reviews in a row must agree while the promise is kept"),
         )
-    return _move(current, best, (kept, _shown(best)))
+    return _move(current, best, (kept, _shown(current, best)))
 
 
 def _move(
@@ -204,9 +204,20 @@ def _in_words(current: Split, aim: Split) -> str:
     return ", ".join(parts).capitalize() or "Change GPU types"
 
 
-def _shown(best: Alternative) -> str:
-    interval = best.sureness.goodput_interval
-    return f"{best.split}: {best.sureness.goodput:.2%} ({interval.low:.2%} to {interval.high:.2%})"
+def _shown(current: Alternative, best: Alternative) -> str:
+    """What it would give, how sure that is, and what it costs: the rest of the decision line."""
+    sure, interval = best.sureness, best.sureness.goodput_interval
+    said = (
+        f"with {best.split} {sure.goodput:.2%} would (5 to 95 %: {interval.low:.2%} to"
+        f" {interval.high:.2%})"
+    )
+    if current.money is None or best.money is None:
+        return f"{said}; no price is told for every worker"
+    more = best.money.per_week - current.money.per_week
+    if abs(more) < 0.5:
+        return f"{said}, at the same cost"
+    word = "more" if more > 0 else "less"
+    return f"{said}, for {abs(more):.0f} {best.money.currency} a week {word}"
 
 
 def _trusted(each: Alternative) -> bool:

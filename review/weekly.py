@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
@@ -32,13 +33,16 @@ __all__ = ["Question", "review"]
 
 Progress = Callable[[int, int, str], None]
 
+_FAILED_SHARE: Final = 1e-3  # of requests; fewer failed transfers are no reason to wait
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What is told beside the requests. None and empty: nobody told, and the review says so.
 
     `changes`: of model, engine, GPU type or cache within the period. `open_causes`: diagnoses of
-    throttled, slow or imbalanced workers and failed transfers.
+    throttled, slow or imbalanced workers and failed transfers. `kept_since_s`: older requests are
+    no longer kept.
     """
 
     at_s: float
@@ -51,6 +55,8 @@ class Question:
     changes: tuple[str, ...] = ()
     open_causes: tuple[str, ...] = ()
     transfer_failures: int | None = None
+    kept_since_s: float | None = None
+    kv_token_bytes: float | None = None
     start_s: float | None = None
     drain_configured_s: float | None = None
     last: Advice | None = None
@@ -66,10 +72,10 @@ def review(period: Period, question: Question, progress: Progress | None = None)
     split = split_of(_serving(period))
     observed = observed_of(period, promise)
     causes = list(question.open_causes)
-    if question.transfer_failures:
+    if (question.transfer_failures or 0) > _FAILED_SHARE * len(period):
         causes.append(f"{question.transfer_failures} KV transfers failed (E6)")
     gates = [
-        data_gate(period, rails),
+        data_gate(period, rails, question.kept_since_s),
         diagnosis_gate(causes),
         fleet_gate(period, question.changes),
     ]
@@ -92,7 +98,7 @@ def review(period: Period, question: Question, progress: Progress | None = None)
     )
     current = trial.current
     gates.append(replay_gate(trial.observed, trial.replayed, rails))
-    sizing = _sizing(load, model, split, promise)
+    sizing = _sizing(load, model, split, promise, question.kv_token_bytes)
     splits = alternatives_of(split, sizing, rails)
     if not all(gate.passed for gate in gates):
         splits = splits[:1]
@@ -197,13 +203,15 @@ def _nothing_replayed(
     )
 
 
-def _sizing(load: Load, model: Model, split: Split, promise: Promise) -> Sizing | None:
+def _sizing(
+    load: Load, model: Model, split: Split, promise: Promise, kv_token_bytes: float | None
+) -> Sizing | None:
     """Where each role has one kind that was fitted."""
     prefill = set(split.kinds("prefill"))
     decode = set(split.kinds("decode"))
     if len(prefill) != 1 or len(decode) != 1 or not decode <= set(model.decode):
         return None
-    return size(load, model, prefill.pop(), decode.pop(), promise)
+    return size(load, model, prefill.pop(), decode.pop(), promise, kv_token_bytes=kv_token_bytes)
 
 
 def _plan(split: Split, verdict: Verdict, question: Question, trial: Trial) -> Plan | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from review.compiled import compiled
-from review.decode_loop import decode_until
+from review.compiled import inlined
+from review.decode_loop import decode_until, kv_at
 from review.pools import Decoders, Prefillers
 from review.routing import (
     LEAST_LOADED,
@@ -19,7 +19,7 @@ from review.routing import (
 __all__ = ["decoder_for", "prefiller_for"]
 
 
-@compiled
+@inlined
 def prefiller_for(request: int, asked: Any, state: Any, routing: Any) -> int:
     """By turn, by dice, or by the tokens that wait (and, for most policies, those inside)."""
     count = state.shape[0]
@@ -28,7 +28,7 @@ def prefiller_for(request: int, asked: Any, state: Any, routing: Any) -> int:
         routing[2] += 1
         return int((routing[2] - 1) % count)
     dice = int(asked[request]["prefill_dice"])
-    one, other = (dice & 0xFFFF) % count, (dice >> 16) % count
+    one, other = ((dice & 0xFFFF) * count) >> 16, ((dice >> 16) * count) >> 16
     if policy == RANDOM:
         return int(one)
     now_s = asked[request]["arrival_s"]
@@ -46,7 +46,7 @@ def prefiller_for(request: int, asked: Any, state: Any, routing: Any) -> int:
     return int(best)
 
 
-@compiled
+@inlined
 def decoder_for(
     request: int,
     now_s: float,
@@ -61,7 +61,7 @@ def decoder_for(
     count = decoders.state.shape[0]
     policy = routing[1]
     dice = int(asked[request]["decode_dice"])
-    one, other = (dice & 0xFFFF) % count, (dice >> 16) % count
+    one, other = ((dice & 0xFFFF) * count) >> 16, ((dice >> 16) * count) >> 16
     if policy == ROUND_ROBIN:
         one = int(routing[3] % count)
         routing[3] += 1
@@ -71,9 +71,12 @@ def decoder_for(
     for worker in range(count):
         if (only_one and worker != one) or (two and worker != one and worker != other):  # noqa: PLR1714
             continue
-        decode_until(decoders, worker, now_s, asked, answers, prefillers.state, way)
+        kv = kv_at(decoders, worker, now_s)
         own = decoders.state[worker]
-        load = own["kv"] + own["coming_kv"] + own["queued_tokens"]
+        if kv < 0.0:
+            decode_until(decoders, worker, now_s, asked, answers, prefillers.state, way)
+            kv = own["kv"]
+        load = kv + own["coming_kv"] + own["queued_tokens"]
         if policy != LEAST_LOADED:
             load = 1.0 * (own["batch"] + own["coming"] + own["queued"])
         if load < least or (load == least and worker == one):

@@ -9,6 +9,7 @@ from pathlib import Path
 from domain.errors import StagewatchError
 from stagewatch import (
     alerts_command,
+    completion_command,
     diagnose_command,
     exporter_command,
     import_command,
@@ -20,6 +21,7 @@ from stagewatch import (
 )
 from stagewatch.demo.incidents import INCIDENTS
 from stagewatch.extras import missing
+from stagewatch.manual import add_manual
 from stagewatch.release import VERSION
 
 __all__ = ["main", "parser"]
@@ -56,6 +58,8 @@ def parser() -> argparse.ArgumentParser:
     slo_command.add_parser(commands)
     check = commands.add_parser("check-config", help="is this configuration right?")
     check.add_argument("file", type=Path, metavar="FILE")
+    completion_command.add_parser(commands)
+    add_manual(top)
     return top
 
 
@@ -143,6 +147,9 @@ def _run(chosen: argparse.Namespace) -> int:
         from stagewatch.demo.command import run as demo
 
         return demo(chosen)
+    if chosen.command == "completion":
+        print(completion_command.completion(parser(), chosen.shell))  # noqa: T201 - for a shell
+        return 0
     if chosen.command == "check-config":
         from stagewatch.check_config import run as check
 

@@ -25,6 +25,7 @@ from exporters.probe.settings import ProbeSettings
 from review.settings import PriceSettings, ReviewSettings
 from stagewatch.remote_write.settings import RemoteWriteOutSettings
 from stagewatch.summary.settings import SummarySettings
+from stagewatch.telemetry.settings import TelemetrySettings
 from stagewatch.yaml_file import Located, read
 
 __all__ = [
@@ -83,6 +84,11 @@ class DashboardSettings(BaseModel):
     refresh_s: float = Field(
         default=30.0, ge=1, description="How often an open page asks again (s)."
     )
+    silent_s: float = Field(
+        default=90.0,
+        ge=5,
+        description="Where nothing has arrived for so long, every live page says so (s).",
+    )
     path_prefix: str = Field(
         default="/",
         pattern=r"^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,63}){0,8}/?$",
@@ -130,6 +136,7 @@ class Config(BaseSettings):
     )
     review: ReviewSettings = ReviewSettings()
     remote_write_out: RemoteWriteOutSettings = RemoteWriteOutSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     @model_validator(mode="after")
     def _one_place_each(self) -> Self:

@@ -58,10 +58,17 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(arguments: argparse.Namespace) -> int:
     """Until SIGINT or SIGTERM; with `--once` 1 if a source did not answer."""
+    if arguments.kind == "gpu":  # why first: it becomes another program, and a small one
+        return gpu_command.run(arguments)
+    from stagewatch.telemetry.opening import own_telemetry  # noqa: PLC0415 - as all that runs
+
+    with own_telemetry(f"stagewatch-{arguments.kind}-exporter"):
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     if arguments.kind == "probe":
         return _probe(arguments)
-    if arguments.kind == "gpu":
-        return gpu_command.run(arguments)
     if arguments.kind == "cloudwatch":
         return cloudwatch_command.run(arguments)
     from exporters.engine import run as engine  # noqa: PLC0415 - only this command pays for it

@@ -24,12 +24,17 @@ EXTRA_OF = {
 """The smallest extra with a module. Whatever stands here not at all is the server's."""
 
 
+_TELEMETRY = "opentelemetry.exporter"
+
+
 def missing(error: ModuleNotFoundError, command: str) -> ConfigError:
     """What to tell who runs a command whose extra is not installed; a fault of ours is raised again."""
     module = (error.name or "").partition(".")[0]
     if not module or module in OURS:
         raise error
     extra = EXTRA_OF.get(module, "server")
+    if (error.name or "").startswith(_TELEMETRY):
+        extra = "telemetry"
     return ConfigError(
         f"{module} is not installed",
         where=f"stagewatch {command}",

@@ -27,8 +27,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     ladder = actions.add_parser(
         "ladder",
         help="more and more requests at a time: the knee, goodput, what tokens cost",
-        description="Climbs a ladder of concurrency and says where more of it stops helping. "
-        "0: done; 1: cut short, or objectives kept at no step; 2: wrong use.",
+        description="Climbs a ladder of concurrency and says where more of it stops helping.",
     )
     for add in (_add_target, _add_load, _add_judgement, _add_guards, _add_output):
         add(ladder)

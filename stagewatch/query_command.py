@@ -177,14 +177,17 @@ def asked_of(server_url: str, question: str, parameters: Mapping[str, Any]) -> A
     """A running server's answer to one question of `/api/v1`."""
     from urllib.error import HTTPError, URLError  # noqa: PLC0415
     from urllib.parse import urlencode  # noqa: PLC0415
-    from urllib.request import urlopen  # noqa: PLC0415
+    from urllib.request import Request, urlopen  # noqa: PLC0415
 
     base = server_url.rstrip("/")
     if not base.startswith(("http://", "https://")):
         raise InputError("is no HTTP address", where=base, remedy=f"Use --url {_URL}.")
     url = f"{base}/api/v1/{question}?{urlencode(parameters, doseq=True)}"
     try:
-        with urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - only HTTP, see above
+        request = Request(url)  # noqa: S310 - only HTTP, see above
+        if token := os.environ.get("STAGEWATCH_TOKEN"):
+            request.add_unredirected_header("Authorization", f"Bearer {token}")
+        with urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - the same
             return json.load(answer)
     except HTTPError as error:
         raise _refused(error.read(), error.code, base) from error
@@ -199,6 +202,9 @@ def asked_of(server_url: str, question: str, parameters: Mapping[str, Any]) -> A
 
 def _refused(body: bytes, status: int, base: str) -> InputError:
     """What the server said, in its own words where it has some."""
+    if status in (401, 403):
+        remedy = "Set STAGEWATCH_TOKEN to a token whose role may read: auth.tokens of the server."
+        return InputError(f"the server answered {status}", where=base, remedy=remedy)
     try:
         told = json.loads(body)
         return InputError(told["problem"], where=told["where"], remedy=told["remedy"])

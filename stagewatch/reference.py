@@ -7,25 +7,30 @@ from typing import Any
 from pydantic import BaseModel
 
 from alerts.diagnosis.catalogue import RULES
+from alerts.diagnosis.roads import ASKED_OF_PEOPLE, ROADS
 from alerts.diagnosis.rule import Rule
-from domain.metric import METRICS
+from alerts.runbook import ENTRIES, Entry, rule_entries
 from exporters.engine.engines import ENGINES
 from exporters.engine.table import Engine, Family, Row, Shape
 from stagewatch.config import MOVED, Config
+from stagewatch.reference_metrics import metrics_page
 
-__all__ = ["commands", "engines", "metrics", "pages", "rules", "settings"]
+__all__ = ["commands", "engines", "pages", "rules", "runbook", "settings"]
 
 _SECRET = "SecretStr"  # noqa: S105 - the name of a type
 
 
-def pages(openapi: Mapping[str, Any], parser: argparse.ArgumentParser) -> dict[str, str]:
-    """Every generated page by its file name."""
+def pages(
+    openapi: Mapping[str, Any], parser: argparse.ArgumentParser, own_metrics: str
+) -> dict[str, str]:
+    """Every generated page by its file name; `own_metrics`: what a running process shows."""
     return {
         "settings.md": settings(),
-        "metrics.md": metrics(),
+        "metrics.md": metrics_page(_MADE, own_metrics),
         "commands.md": commands(parser),
         "engines.md": engines(),
         "diagnosis.md": rules(),
+        "runbook.md": runbook(),
         "api.md": _api(openapi),
     }
 
@@ -53,22 +58,6 @@ def _variable(name: str) -> str:
     return f"`STAGEWATCH_{name.upper().replace('.', '__')}`"
 
 
-def metrics() -> str:
-    """All metrics we keep and emit."""
-    rows = [
-        f"| `{m.name}` | `{m.full_name}` | {m.kind.value} | {m.help} |" for m in METRICS.values()
-    ]
-    return _page(
-        "Metrics",
-        "The short name is what `query` and the API take; the long one travels as OTLP and stands "
-        "on `/metrics`. A latency is a distribution and adds; a counter is summed; a level is "
-        "summed over replicas; a ratio is averaged, never summed; of a maximum or minimum the extreme "
-        "of all replicas counts.",
-        "| name | full name | kind | meaning |\n|---|---|---|---|",
-        rows,
-    )
-
-
 def engines() -> str:
     """Which family of which engine's page is which of our metrics."""
     sections = [_engine(engine) for engine in ENGINES]
@@ -89,15 +78,55 @@ def rules() -> str:
         f"| {rule.action} | {rule.when.value} | {rule.severity.value} | {rule.source} |"
         for rule in RULES
     ]
-    return _page(
-        "Diagnosis",
-        "`stagewatch diagnose` and `/api/v1/diagnosis` judge every rule; a rule that lacks a signal "
-        "is *not evaluated*, which is not the same as fine. Signals in brackets make it surer. "
-        "[Why is it slow?](../why-is-it-slow.md)",
-        "| rule | symptom | speaks when | signals | contradicted when | next step | counts "
-        "| severity | source |\n|---|---|---|---|---|---|---|---|---|",
-        rows,
+    return (
+        _page(
+            "Diagnosis",
+            "`stagewatch diagnose` and `/api/v1/diagnosis` judge every rule; a rule that lacks a signal "
+            "is *not evaluated*, which is not the same as fine. Signals in brackets make it surer. "
+            "[Why is it slow?](../why-is-it-slow.md)",
+            "| rule | symptom | speaks when | signals | contradicted when | next step | counts "
+            "| severity | source |\n|---|---|---|---|---|---|---|---|---|",
+            rows,
+        )
+        + _roads()
     )
+
+
+def _roads() -> str:
+    """Where each signal comes from; first those that somebody has to give."""
+    asked = [f"| {signal} | {road} |" for signal, road in ASKED_OF_PEOPLE.items()]
+    others = [
+        f"| {signal} | {road} |" for signal, road in ROADS.items() if signal not in ASKED_OF_PEOPLE
+    ]
+    return (
+        "\n## Signals\nWhat no machine tells by itself stands first; a rule that lacks it says so "
+        "with the same words.\n\n| signal | comes from |\n|---|---|\n"
+        + "\n".join([*asked, *others])
+        + "\n"
+    )
+
+
+def runbook() -> str:
+    """What to do about each alert that is raised here, and about each cause."""
+    rules = "".join(map(_entry, (entry for _, entry in rule_entries())))
+    return (
+        "# Runbook\n"
+        + _MADE
+        + "Every alert that Stagewatch raises: what it means, where to look and what to do, in this "
+        "order. Notifications and exported rules link here, unless the promise names a `runbook` of "
+        "its own; a running Stagewatch shows the same under `/runbook`. "
+        "[Read a page at 3 a.m.](../read-a-page-at-3am.md)\n\n## Alerts\n"
+        + "".join(map(_entry, ENTRIES))
+        + "\n## Causes\nThe [rules of the diagnosis](diagnosis.md), by their number.\n"
+        + rules
+    )
+
+
+def _entry(entry: Entry) -> str:
+    steps = "\n".join(f"{place}. {step}" for place, step in enumerate(entry.steps, 1))
+    name = entry.anchor.upper() if len(entry.anchor) < 4 else entry.anchor.replace("-", " ")
+    ends = f"\n\n{entry.ends}" if entry.ends else ""
+    return f"\n### {name}\n**{entry.title}.** {entry.means}\n\n{steps}{ends}\n"
 
 
 def _signals(rule: Rule) -> str:

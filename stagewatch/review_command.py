@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domain.errors import InputError
 
 if TYPE_CHECKING:
-    from review.period import Period
+    from review.money import Price
     from review.shelf import Kept, Shelf
     from stagewatch.config import Config
 
@@ -150,31 +150,39 @@ def _configured(arguments: argparse.Namespace) -> Config:
 
 
 def _reviewed(arguments: argparse.Namespace, config: Config, now_s: float) -> Kept:
-    from dataclasses import replace  # noqa: PLC0415 - with the rest
-
     from review.compiled import INTERPRETED  # noqa: PLC0415 - `--help` must not pay for it
-    from review.weekly import review  # noqa: PLC0415
-    from stagewatch.review_question import price_of, question_of  # noqa: PLC0415
+    from stagewatch.review_question import price_of  # noqa: PLC0415
 
     prices = [price_of(each) for each in arguments.gpu_price]
-    period, service, causes = (
-        _of_file(arguments) if arguments.file else _of_store(arguments, config, now_s)
-    )
-    question = question_of(
-        config, period, service=service, at_s=now_s, prices=prices, causes=causes
-    )
-    shelf = _shelf(config)
-    last = shelf.advice(service, before_s=period.since_s + period.length_s)
     if INTERPRETED:
         _hint(
             "the extra [review] is not installed, so only the busiest stretches are replayed."
             " Run: pip install 'stagewatch[review]'."
         )
-    return shelf.keep(review(period, replace(question, last=last), _progress))
+    if arguments.file:
+        return _of_file(arguments, config, now_s, prices)
+    from collector.times import window  # noqa: PLC0415
+    from stagewatch.reviewing import review_of_store  # noqa: PLC0415
+
+    return review_of_store(
+        config,
+        window(arguments.since, arguments.until, now_s=now_s),
+        service=arguments.service,
+        now_s=now_s,
+        prices=prices,
+        progress=_progress,
+    )
 
 
-def _of_file(arguments: argparse.Namespace) -> tuple[Period, str, list[str]]:
+def _of_file(
+    arguments: argparse.Namespace, config: Config, now_s: float, prices: list[Price]
+) -> Kept:
+    from dataclasses import replace  # noqa: PLC0415 - with the rest
+
     from review.files import period_of_file  # noqa: PLC0415 - `--help` must not pay for it
+    from review.weekly import review  # noqa: PLC0415
+    from stagewatch.review_question import question_of  # noqa: PLC0415
+    from stagewatch.reviewing import shelf_of  # noqa: PLC0415
 
     if arguments.since or arguments.until:
         raise InputError(
@@ -186,32 +194,11 @@ def _of_file(arguments: argparse.Namespace) -> tuple[Period, str, list[str]]:
         raise InputError(
             "there is no such file", where=str(arguments.file), remedy="Check the path."
         )
-    return period_of_file(arguments.file), arguments.service or "", []
-
-
-def _of_store(
-    arguments: argparse.Namespace, config: Config, now_s: float
-) -> tuple[Period, str, list[str]]:
-    from collector.reader import StoreReader  # noqa: PLC0415 - `--help` must not pay for it
-    from collector.times import window  # noqa: PLC0415
-    from domain.labels import labels_of  # noqa: PLC0415
-    from review.reading import read_period  # noqa: PLC0415
-    from stagewatch.review_question import open_causes, service_in  # noqa: PLC0415
-
-    asked = window(arguments.since, arguments.until, now_s=now_s)
-    reader = StoreReader(config.store.data_dir)
-    try:
-        service = service_in(reader, arguments.service, asked)
-        period = read_period(reader, asked, where=labels_of({"service": service}))
-        if not len(period):
-            raise InputError(
-                f"no requests of {service!r} are kept from {arguments.since} to {arguments.until}",
-                where="review",
-                remedy="Check the period; single requests are kept for retention.requests_s.",
-            )
-        return period, service, open_causes(reader, config, service, asked.until_s)
-    finally:
-        reader.close()
+    period, service = period_of_file(arguments.file), arguments.service or ""
+    question = question_of(config, period, service=service, at_s=now_s, prices=prices)
+    shelf = shelf_of(config)
+    last = shelf.advice(service, before_s=period.since_s + period.length_s)
+    return shelf.keep(review(period, replace(question, last=last), _progress))
 
 
 def _decide(arguments: argparse.Namespace) -> int:
@@ -228,10 +215,13 @@ def _decide(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     _known_suffix(arguments.out)
-    shelf = _shelf(_configured(arguments))
+    config = _configured(arguments)
+    shelf = _shelf(config)
     if arguments.id is None:
         for each in shelf.all():
             _say(f"{each.id}  {each.review.service or '-'}  {each.review.verdict.says}")
+        for said in (*shelf.damaged(), *_scheduled(config)):
+            _hint(said)
         return 0
     kept = shelf.one(arguments.id)
     if kept is None:
@@ -241,6 +231,18 @@ def _show(arguments: argparse.Namespace) -> int:
     else:
         _write(arguments.out, kept)
     return 0
+
+
+def _scheduled(config: Config) -> Iterator[str]:
+    """What runs, what failed, and when the next one is due."""
+    from review.wording import hour  # noqa: PLC0415 - `--help` must not pay for it
+
+    standing = _shelf(config).timetable.read()
+    if standing is not None and standing.says():
+        yield standing.says()
+    cron = config.review.schedule
+    if cron is not None and (next_s := cron.after(time.time())) is not None:
+        yield f"the next scheduled review is due {hour(next_s)}"
 
 
 def _unknown(review_id: str) -> InputError:

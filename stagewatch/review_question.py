@@ -42,6 +42,7 @@ def question_of(
         prices=tuple(prices) or tuple(each.price for each in config.prices),
         engines=_engines(config, period),
         open_causes=tuple(causes),
+        kv_token_bytes=None if settings.kv_cache is None else settings.kv_cache.token_bytes,
         start_s=settings.start_s,
         drain_configured_s=settings.drain_s,
     )

@@ -47,6 +47,12 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         metavar="FILE",
         help="a saved /metrics page, to read the edges of those histograms from",
     )
+    export.add_argument(
+        "--pages-url",
+        default="",
+        metavar="URL",
+        help="where Stagewatch's pages are: alerts whose promise has no runbook link to theirs",
+    )
     parser.set_defaults(run=run)
     return parser
 
@@ -67,7 +73,7 @@ def _export(arguments: argparse.Namespace) -> int:
     from alerts.prometheus_rules import export  # noqa: PLC0415
 
     definitions = [each for path in arguments.files for each in load(path)]
-    exported = export(definitions, _source(arguments))
+    exported = export(definitions, _source(arguments), pages_url=arguments.pages_url)
     path = arguments.out / _NAME
     try:
         arguments.out.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,6 @@
 """One process: collector, alerts and pages, wired together; or some of the three."""
 
 import argparse
-import asyncio
 import contextlib
 import signal
 import sys
@@ -14,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from socket import socket
 
-import uvicorn
 from fastapi import APIRouter, FastAPI
 
 from alerts import api as alerts_api
@@ -28,6 +26,7 @@ from alerts.reset_api import reset_router
 from alerts.response_api import response_router
 from alerts.sql_ledger import SqlLedger
 from alerts.tables import open_state
+from alerts.told_changes import ToldChanges
 from collector import api as collector_api
 from collector.firehose import firehose_router
 from collector.grpc_server import serve as serve_grpc
@@ -56,15 +55,18 @@ from stagewatch.prometheus.keeping import Keeper
 from stagewatch.prometheus.receiver import Receiver
 from stagewatch.release import VERSION
 from stagewatch.review_api import review_router
+from stagewatch.review_schedule import ReviewSchedule
 from stagewatch.sockets import listen
 from stagewatch.summary.page import SummaryPage
 from stagewatch.summing_up import summing_up
+from stagewatch.telemetry.opening import own_telemetry
+from stagewatch.telemetry.web import QuestionsTold
 from stagewatch.vitals import ProcessWitness
+from stagewatch.web_servers import GRACE_S, serve_web
 
 __all__ = ["PARTS", "Running", "configured", "run", "serve"]
 
 PARTS = ("collector", "alerts", "dashboard")
-_GRACE_S = 1  # to each part in turn: all together end within 5 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,15 +121,19 @@ def serve(
     `ending` is called while the server still takes exports, so that senders can say their last.
     """
     asked, stop = asked or threading.Event(), threading.Event()
+    own = OwnMetrics(version=VERSION)
     with _signals(asked), ExitStack() as stack:
-        process = _Process(config, stack, stop, asked)
+        telemetry = stack.enter_context(
+            own_telemetry("stagewatch", config.telemetry, registry=own.registry)
+        )
+        process = _Process(config, stack, stop, asked, own=own, telemetry=telemetry)
         if "collector" in parts:
             process.collect()
             process.watch()
         if "alerts" in parts:
             process.evaluate()
         process.show(pages="dashboard" in parts)
-        process.run("web", _serve_web, process.web, stop, asked)
+        process.run("web", serve_web, process.web, stop, asked)
         stack.callback(ending)
         ready(process.running())
         asked.wait()
@@ -138,21 +144,28 @@ class _Process:
     """The parts of one process; what they hold is let go in the reverse order."""
 
     def __init__(
-        self, config: Config, stack: ExitStack, stop: threading.Event, asked: threading.Event
+        self,
+        config: Config,
+        stack: ExitStack,
+        stop: threading.Event,
+        asked: threading.Event,
+        *,
+        own: OwnMetrics,
+        telemetry: Callable[[], str | None],
     ) -> None:
         self.web: list[tuple[FastAPI, socket]] = []
         self._config = config
         self._stack = stack
         self._stop, self._asked = stop, asked
         self._companions: list[Companion] = []
-        self._own = OwnMetrics(version=VERSION)
+        self._own = own
         self._writer: Writer | None = None
         self._otlp: socket | None = None
         self._pages: socket | None = None
         self._grpc_port: int | None = None
         self._log = RefusalLog()
         self._problems: list[Callable[[], str | None]] = []
-        self._warnings: list[Callable[[], str | None]] = []
+        self._warnings: list[Callable[[], str | None]] = [telemetry]
         self._state = open_state(config.alerting.state_location(config.store.data_dir))
         self._evaluation: Evaluation | None = None
         self._reader: Reader | None = None
@@ -178,7 +191,7 @@ class _Process:
             settings.host, settings.otlp_http_port, "collector.otlp_http_port"
         )
         grpc = serve_grpc(self._writer, settings, self._own, log=self._log)
-        self._stack.callback(grpc.stop, _GRACE_S / 2)
+        self._stack.callback(grpc.stop, GRACE_S / 2)
         self._grpc_port = grpc.port
         self._prometheus = self._receive(self._writer)
         app = _application()
@@ -216,6 +229,12 @@ class _Process:
         self._problems.append(evaluation.problem)
         self._warnings.append(evaluation.warning)
         self.run("leadership", evaluation.run, self._stop)
+        if (cron := self._config.review.schedule) is not None:
+            reviews = ReviewSchedule(
+                self._config, cron, self._state, leads=lambda: evaluation.leads
+            )
+            self._warnings.append(reviews.problem)
+            self.run("review", reviews.run, self._stop)
 
     def show(self, *, pages: bool) -> None:
         """The API, and the pages over it."""
@@ -228,7 +247,8 @@ class _Process:
         app.include_router(response_router(self._state, ledger))
         app.include_router(reset_router(self._state))
         promised = gather(config.alerting.objectives)
-        app.include_router(diagnosis_router(reader, promised, instant=instant_at))
+        events = ToldChanges(self._state)
+        app.include_router(diagnosis_router(reader, promised, instant=instant_at, told=events))
         app.include_router(change_router(self._state, reader, ledger))
         shelf = Shelf(config.store.data_dir / "reviews")
         app.include_router(review_router(shelf))
@@ -254,6 +274,7 @@ class _Process:
                 ledger,
                 prefix=prefix,
                 refresh_s=config.dashboard.refresh_s,
+                silent_s=config.dashboard.silent_s,
                 access=access,
                 witness=witness,
                 shelf=shelf,
@@ -261,6 +282,7 @@ class _Process:
         else:
             app.include_router(collector_api.unknown_router())
             app.add_middleware(Mount, prefix=prefix, access=access)
+        app.add_middleware(QuestionsTold)
         self._pages = self._listen(config.dashboard.host, config.dashboard.port, "dashboard.port")
         self.web.append((app, self._pages))
 
@@ -340,40 +362,6 @@ def _url(listener: socket) -> str:
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - told, not bound
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _serve_web(
-    apps: Sequence[tuple[FastAPI, socket]], stop: threading.Event, asked: threading.Event
-) -> None:
-    """All web servers on one loop of their own: signals belong to the main thread."""
-    try:
-        asyncio.run(_serve_all(apps, stop))
-    finally:
-        asked.set()  # why: a server without its pages must end, not linger
-
-
-async def _serve_all(apps: Sequence[tuple[FastAPI, socket]], stop: threading.Event) -> None:
-    servers = [
-        (
-            uvicorn.Server(
-                uvicorn.Config(
-                    app,
-                    log_level="warning",
-                    access_log=False,
-                    timeout_graceful_shutdown=_GRACE_S,
-                    server_header=False,
-                    proxy_headers=False,  # why: who asks is decided by `auth.proxies`
-                )
-            ),
-            listener,
-        )
-        for app, listener in apps
-    ]
-    running = [asyncio.create_task(server.serve(sockets=[sock])) for server, sock in servers]
-    await asyncio.to_thread(stop.wait)
-    for server, _ in servers:
-        server.should_exit = True
-    await asyncio.gather(*running)
 
 
 @contextlib.contextmanager

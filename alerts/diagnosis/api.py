@@ -12,12 +12,14 @@ from fastapi.responses import JSONResponse
 from alerts.diagnosis.inquest import diagnose, service_of
 from alerts.diagnosis.telling import diagnosis_json
 from alerts.promise import Definition
+from alerts.told_changes import ToldChanges
 from collector.query import Reader
 from domain.errors import StagewatchError, StoreError
 
 __all__ = ["diagnosis_router"]
 
 _LONGEST = 256
+_EARLIER_S = 3600
 
 
 def diagnosis_router(
@@ -25,9 +27,10 @@ def diagnosis_router(
     definitions: Sequence[Definition],
     *,
     instant: Callable[[str, float], float],
+    told: ToldChanges | None = None,
     clock: Callable[[], float] = time.time,
 ) -> APIRouter:
-    """`instant` reads a time as people type it."""
+    """`instant` reads a time as people type it; `told` is what others reported."""
     routes = APIRouter(prefix="/api/v1", tags=["diagnosis"])
 
     @routes.get("/diagnosis", response_model=None)
@@ -43,7 +46,11 @@ def diagnosis_router(
         try:
             at_s = int(instant(at, clock()))
             name = service_of(reader, service, at_s)
-            return diagnosis_json(diagnose(reader, name, at_s, definitions))
+            events = None
+            if told is not None:
+                where = (("service", name),)
+                events = told.between(at_s - _EARLIER_S, at_s, where=where)
+            return diagnosis_json(diagnose(reader, name, at_s, definitions, events=events))
         except StagewatchError as error:
             return _problem(error)
 

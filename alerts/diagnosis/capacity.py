@@ -39,7 +39,7 @@ def _compute_bound(s: Signals) -> Finding | None:
         return None
     return Finding(
         cause="the GPUs of the pool compute all the time",
-        evidence=(f"GPU activity {share(active)}", broken),
+        evidence=(f"GPU activity {share(active)} all the while", broken),
         confidence=Confidence.HIGH,
     )
 
@@ -75,6 +75,7 @@ def _hot(s: Signals) -> Finding | None:
         return None
     return Finding(
         cause="queueing: the pool has no headroom left",
+        place=s.pools.get(s.guilty, "") if s.guilty is not None else "",
         evidence=(
             f"load {share(load)}; above {share(_HOT)} it queues, above {share(_VIOLENT)} violently",
         ),
@@ -185,7 +186,7 @@ RULES = (
     Rule(
         id="B1",
         title="compute bound",
-        condition=f"SM or tensor activity > {_FULL:.0%} and latency over its objective",
+        condition=f"SM activity > {_FULL:.0%} over the window and latency over its objective",
         scope=Scope.POOL,
         needs=(Signal.GPU_ACTIVE,),
         either=(Signal.TTFT_PROMISE, Signal.ITL_PROMISE),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 
 from alerts.diagnosis.samples import STEP_S
 from alerts.diagnosis.signals import Places, Signal
-from collector.query import Reader, Window
+from collector.query import Reader, Selection, Window
 from domain.gpu import Gpu, Gpus
 from domain.labels import Labels, value_of
 from domain.throttle import HARMFUL
@@ -15,6 +16,8 @@ from domain.throttle import HARMFUL
 __all__ = ["Cards", "cards_of"]
 
 _GPU_STEP_S = 30
+_CLOCK_STEP_S = 60
+_P95 = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +30,8 @@ class Cards:
     serves: Mapping[str, str]
 
 
-def cards_of(reader: Reader, where: Labels, window: Window) -> Cards:
-    """Empty where no GPU is known to serve it."""
+def cards_of(reader: Reader, where: Labels, window: Window, before: Window | None = None) -> Cards:
+    """Empty where no GPU is known to serve it. `before`: when clocks were as they usually are."""
     # why the grid: moments of a GPU begin on it, and requests are laid beside them
     aligned = Window(
         since_s=window.since_s // _GPU_STEP_S * _GPU_STEP_S,
@@ -42,18 +45,50 @@ def cards_of(reader: Reader, where: Labels, window: Window) -> Cards:
         if (name := value_of(labels, "replica"))
     }
     held = {gpu.uuid: steps for gpu in told.gpus if (steps := _held(gpu, aligned))}
-    return Cards(numbers=_numbers(told), places=_places(told, serves), held=held, serves=serves)
+    places = _places(told, serves)
+    if before is not None and told.gpus and (clocks := _clocks(reader, told, aligned, before)):
+        places[Signal.CLOCK_SHARE] = clocks
+    return Cards(numbers=_numbers(told), places=places, held=held, serves=serves)
+
+
+def _clocks(reader: Reader, told: Gpus, now: Window, before: Window) -> dict[str, float]:
+    """The mean SM clock of each over its own P95 of before."""
+    uuids = {gpu.uuid for gpu in told.gpus}
+    usual = _by_gpu(reader, uuids, before)
+    mean = {uuid: fmean(told) for uuid, told in _by_gpu(reader, uuids, now).items()}
+    return {
+        uuid: hz / high
+        for uuid, hz in mean.items()
+        if uuid in usual and (high := sorted(usual[uuid])[int(_P95 * (len(usual[uuid]) - 1))]) > 0
+    }
+
+
+def _by_gpu(reader: Reader, uuids: Collection[str], window: Window) -> dict[str, list[float]]:
+    asked = Selection(window=window, by=("gpu_uuid",), step_s=_CLOCK_STEP_S)
+    return {
+        uuid: [point.value for point in each.points]
+        for each in reader.numbers("gpu_sm_clock", asked)
+        if (uuid := value_of(each.labels, "gpu_uuid")) in uuids and each.points
+    }
 
 
 def _numbers(told: Gpus) -> dict[Signal, float]:
     found: dict[Signal, float] = {}
-    active = _mean(told, "gpu_sm_active")
+    active = _active(told)
     busy = _mean(told, "gpu_busy")
     if active is not None:
         found[Signal.GPU_ACTIVE] = active
     if busy is not None:
         found[Signal.GPU_BUSY] = busy
     return found
+
+
+def _active(told: Gpus) -> float | None:
+    """The mean over the whole window; None where a GPU does not tell its activity."""
+    if any("gpu_sm_active" not in gpu.now for gpu in told.gpus):
+        return None
+    works = [each.work for gpu in told.gpus for each in gpu.moments if each.work is not None]
+    return fmean(works) if works else None
 
 
 def _mean(told: Gpus, name: str) -> float | None:
@@ -68,11 +103,6 @@ def _places(told: Gpus, serves: Mapping[str, str]) -> dict[Signal, Places]:
         for gpu in told.gpus
         if gpu.held_s is not None
     }
-    clocks = {
-        gpu.uuid: gpu.now["gpu_sm_clock"] / gpu.now["gpu_sm_clock_max"]
-        for gpu in told.gpus
-        if gpu.now.get("gpu_sm_clock_max") and "gpu_sm_clock" in gpu.now
-    }
     memory = {
         gpu.uuid: gpu.now["gpu_memory_used"] / gpu.now["gpu_memory_total"]
         for gpu in told.gpus
@@ -86,7 +116,6 @@ def _places(told: Gpus, serves: Mapping[str, str]) -> dict[Signal, Places]:
     busy = {gpu.uuid: gpu.now["gpu_busy"] for gpu in told.gpus if "gpu_busy" in gpu.now}
     found: dict[Signal, Places] = {
         Signal.THROTTLED: throttled,
-        Signal.CLOCK_SHARE: clocks,
         Signal.MEMORY_SHARE: memory,
     }
     known = {signal: places for signal, places in found.items() if places}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from alerts.diagnosis.facts import Aborted, Arrived
+from alerts.diagnosis.facts import Arrived
 from collector.query import Numbers, Stages, Window
 from domain.labels import Labels, value_of
-from domain.request import Request, Stage
+from domain.request import Stage
 
 __all__ = [
     "arrivals",
     "arrived",
-    "cut_short",
     "of_one_pool",
     "prefill_load",
     "suspicious",
@@ -69,14 +68,6 @@ def arrived(ages: dict[str, float], waits: dict[str, float]) -> list[Arrived]:
         for name, wait_s in waits.items()
         if name in ages
     ]
-
-
-def cut_short(request: Request) -> Aborted:
-    longest = request.client_e2e_s if request.client_e2e_s is not None else request.e2e_s
-    lasted_s = (request.end_at_ns - request.start_at_ns) / 1e9
-    return Aborted(
-        duration_s=lasted_s if longest is None else longest, at_s=request.end_at_ns / 1e9
-    )
 
 
 def prefill_load(replicas: Sequence[Stages]) -> float | None:

@@ -56,7 +56,7 @@ class Diagnosis:
     """`causes` best first, empty when all is well; what matched and is contradicted stands apart.
 
     `savings` are cost findings, told only while nothing is wrong. [since_s, until_s) is the window
-    that was looked at, `baseline` what it was compared with.
+    that was looked at, `baseline` what it was compared with. `trouble`: why nobody could look.
     """
 
     at_s: int
@@ -70,3 +70,4 @@ class Diagnosis:
     contradicted: tuple[Cause, ...] = ()
     savings: tuple[Cause, ...] = ()
     not_evaluated: tuple[NotEvaluated, ...] = ()
+    trouble: str = ""

@@ -19,6 +19,7 @@ _CAP_BYTES_PER_S = 2.5e6
 _FAR_S = 0.100
 _FAR_SHARE = 0.30
 _FURTHER = 1.3
+_SMALL = 0.10
 _THROTTLED = 0.01
 _TAIL = 5.0
 _COLD = 5.0
@@ -69,10 +70,12 @@ def _buffered(s: Signals) -> Finding | None:
                 place=lumped[0],
             )
     hops, chunks = list(s.by(Signal.HOPS).items()), s.get(Signal.CHUNKS)
-    if len(hops) < 2 or chunks is None:
+    if len(hops) < 2:
         return None
-    lumps = chunks <= _LUMPS and (s.get(Signal.OUTPUT_P50) or 0.0) > 50
-    late = hops[-1][1] > _BUFFERED and hops[0][1] < _FLOWS and chunks >= _FEWEST_CHUNKS
+    # why unsaid is enough: shares are told of long answers only
+    many = chunks is None or chunks >= _FEWEST_CHUNKS
+    lumps = chunks is not None and chunks <= _LUMPS and (s.get(Signal.OUTPUT_P50) or 0.0) > 50
+    late = hops[-1][1] > _BUFFERED and hops[0][1] < _FLOWS and many
     if not (late or lumps):
         return None
     # why the first jump: behind a hop that holds back all look alike
@@ -81,7 +84,7 @@ def _buffered(s: Signals) -> Finding | None:
         cause=f"{place} buffers the answer",
         evidence=(
             "first chunk after " + ", ".join(f"{share(part)} at {hop}" for hop, part in hops),
-            f"{chunks:.0f} chunks",
+            *((f"{chunks:.0f} chunks",) if chunks is not None else ()),
         ),
         place=place,
         confidence=Confidence.HIGH,
@@ -113,7 +116,11 @@ def _far(s: Signals) -> Finding | None:
     grew = before_s is not None and far_s > max(_FURTHER * before_s, before_s + 0.02)
     if before_s is None and s.clients_wait is False:
         return None
-    contra = (f"so it was before ({ms(before_s)})",) if before_s is not None and not grew else ()
+    contra = [f"so it was before ({ms(before_s)})"] if before_s is not None and not grew else []
+    if part is not None and part < _SMALL:
+        contra.append(f"it is {share(part)} of the first token's wait")
+    if s.guilty not in (None, Stage.NETWORK):
+        contra.append(f"what grew most is {s.guilty}")
     return Finding(
         cause=f"the way of users in {region or 'one region'} is long",
         evidence=(
@@ -121,7 +128,7 @@ def _far(s: Signals) -> Finding | None:
             + (f", {ms(before_s)} before" if before_s is not None else ""),
             *((f"{share(part)} of the first token's wait",) if part is not None else ()),
         ),
-        contra=contra,
+        contra=tuple(contra),
         contradicted=bool(contra),
         confidence=Confidence.HIGH if grew else Confidence.LOW,
         place=region,
@@ -145,14 +152,9 @@ def _quota(s: Signals) -> Finding | None:
 
 
 def _cold(s: Signals) -> Finding | None:
-    cold = [
-        each
-        for each in s.arrived or ()
-        if each.age_s <= _NEW_S and each.ttft_s > _COLD * each.median_s
-    ]
-    late = [
-        each for each in s.arrived or () if each.ready_s is not None and each.ready_s > _READY_S
-    ]
+    new = [each for each in s.arrived or () if each.age_s <= _NEW_S]
+    cold = [each for each in new if each.ttft_s > _COLD * each.median_s]
+    late = [each for each in new if each.ready_s is not None and each.ready_s > _READY_S]
     if not cold and not late:
         return None
     worst = max(cold or late, key=lambda each: each.ttft_s)
@@ -217,7 +219,7 @@ RULES = (
         title="30 s idle cut",
         condition="≥ 3 streams aborted with a last gap of 29.5–31 s",
         scope=Scope.SERVICE,
-        needs=(Signal.ABORTED,),
+        needs=(Signal.ABORTED, Signal.LAST_GAPS),
         of=_idle_cut,
         action="use a regional endpoint, send heartbeat comments",
         source=_SOURCE,
@@ -235,6 +237,7 @@ RULES = (
         action="send heartbeats; use an asynchronous job",
         source=_SOURCE,
         stage=Stage.NETWORK,
+        helps=(Signal.LAST_GAPS,),
         when=When.ALWAYS,
         depth=Depth.ROOT,
     ),
@@ -282,7 +285,7 @@ RULES = (
         stage=Stage.NETWORK,
         depth=Depth.ROOT,
         yields_to=("D4",),
-        against="it was as far before",
+        against="it was as far before, is a small part of the wait, or another stage grew most",
     ),
     Rule(
         id="D7",

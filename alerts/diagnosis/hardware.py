@@ -60,7 +60,7 @@ def _held_down(s: Signals, gpu: str, part: float, clock: float | None) -> Findin
         return None
     evidence = [f"GPU {gpu} held down for {share(part)} of the time"]
     if clock is not None:
-        evidence.append(f"SM clock at {share(clock)} of what it runs at under load")
+        evidence.append(f"SM clock at {share(clock)} of its own usual one (P95)")
     compared = [each for each in s.slowed or () if each.gpu == gpu]
     contra = [
         f"its tokens take {_interval(each)} as long as elsewhere at like load" for each in compared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from alerts.change import Change
 from alerts.diagnosis.diagnosis import Diagnosis, StageLine
 from alerts.diagnosis.gathering import Gathered, gather
 from alerts.diagnosis.judgement import judge
@@ -29,12 +30,15 @@ def diagnose(
     at_s: int,
     definitions: Iterable[Definition] = (),
     *,
+    events: Sequence[Change] | None = None,
     budget_s: float = BUDGET_S,
 ) -> Diagnosis:
     """Of the minutes up to `at_s`, against the same hour last week or the calm before."""
     promised = promised_by(definitions, service)
     looked = look(reader, service, promised, at_s)
-    return diagnose_window(reader, service, looked, promised, at_s=at_s, budget_s=budget_s)
+    return diagnose_window(
+        reader, service, looked, promised, at_s=at_s, events=events, budget_s=budget_s
+    )
 
 
 def service_of(reader: Reader, asked: str | None, at_s: int) -> str:
@@ -60,10 +64,11 @@ def diagnose_window(
     promised: Sequence[Promised],
     *,
     at_s: int,
+    events: Sequence[Change] | None = None,
     budget_s: float = BUDGET_S,
 ) -> Diagnosis:
     """The same of a window that is known already."""
-    found = gather(reader, service, looked, promised, budget_s=budget_s)
+    found = gather(reader, service, looked, promised, events=events, budget_s=budget_s)
     judged = judge(found.signals)
     return Diagnosis(
         at_s=at_s,

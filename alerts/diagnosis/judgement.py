@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from alerts.diagnosis.catalogue import RULES
 from alerts.diagnosis.diagnosis import Cause, NotEvaluated
+from alerts.diagnosis.roads import ASKED_OF_PEOPLE
 from alerts.diagnosis.rule import Confidence, Depth, Finding, Rule, When
 from alerts.diagnosis.signals import Baseline, Signal, Signals
 from domain.objective import Severity
 
-__all__ = ["MOST_CAUSES", "Judgement", "judge", "judge_one"]
+__all__ = ["FAILED", "MOST_CAUSES", "Judgement", "judge", "judge_one"]
+
+_LOG = logging.getLogger(__name__)
 
 MOST_CAUSES = 3
+FAILED = "the rule failed"
+"""How what is wrong with a rule itself begins, where others name a signal."""
+
 _SURE = {Confidence.HIGH: 1.0, Confidence.MEDIUM: 0.7, Confidence.LOW: 0.4}
 _ELSEWHERE = 0.4
 """A finding at a stage that did not grow is true, and seldom the reason."""
 _CONSEQUENCE = 0.4
+_LONGEST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +68,12 @@ def judge_one(rule: Rule, signals: Signals) -> Finding | NotEvaluated | None:
         return None
     if rule.when is When.CALM and signals.slow:
         return None
-    return rule.of(signals)
+    try:
+        return rule.of(signals)
+    except Exception as error:  # noqa: BLE001 - why all: it is logged and named, and the others go on
+        _LOG.exception("rule %s failed", rule.id)
+        why = f"{FAILED} ({type(error).__name__}: {str(error)[:_LONGEST]})"
+        return NotEvaluated(rule=rule.id, missing=(why,))
 
 
 def _missing(rule: Rule, signals: Signals) -> Iterator[str]:
@@ -82,7 +95,7 @@ def _missing(rule: Rule, signals: Signals) -> Iterator[str]:
 
 
 def _named(signal: Signal, signals: Signals) -> str:
-    why = signals.absent.get(signal)
+    why = signals.absent.get(signal) or ASKED_OF_PEOPLE.get(signal)
     return f"{signal.value} ({why})" if why else signal.value
 
 
@@ -106,7 +119,7 @@ def _cause(rule: Rule, finding: Finding, signals: Signals) -> Cause:
     contra = list(finding.contra)
     stage = finding.stage or rule.stage
     elsewhere = signals.guilty is not None and stage not in (None, signals.guilty)
-    if elsewhere and rule.depth is not Depth.COST:
+    if elsewhere and rule.depth is not Depth.COST and not finding.contradicted:
         contra.append(f"the stage that grew most is {signals.guilty}")
     return Cause(
         rule=rule.id + finding.variant,

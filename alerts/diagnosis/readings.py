@@ -71,6 +71,7 @@ def latencies_of(
             told = _whole(reader, promise.metric, promise.where, window)
             _quantile(found, signal, told, promise.rank)
             found[limit] = promise.threshold_s
+    _quantile(found, Signal.ENGINE_TTFT, _whole(reader, "ttft", where, window), 0.5)
     for metric in ("itl", "tpot"):
         told = _whole(reader, metric, where, window)
         if told.n:
@@ -86,6 +87,11 @@ def of_clients(reader: Reader, where: Labels, window: Window) -> tuple[Told, dic
     found: Told = {}
     own = (*where, ("source", "client"))
     _put(found, Signal.CLIENT_E2E_MEAN, _whole(reader, "e2e", own, window).mean_s)
+    _quantile(found, Signal.CLIENT_TTFT, _whole(reader, "ttft", own, window), 0.5)
+    for metric in ("itl", "tpot"):
+        if (told := _whole(reader, metric, own, window)).n:
+            _quantile(found, Signal.CLIENT_ITL, told, 0.5)
+            break
     asked = Selection(window=window, where=own, by=("region",))
     waits = {
         value_of(each.labels, "region"): middle

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from alerts.diagnosis.matching import Floats, Ints, cells_of_load
 from domain.labels import value_of
-from domain.request import Request
+from domain.leg import LegKind, Outcome
+from domain.leg_columns import LegColumns
 
 __all__ = ["STEP_S", "Samples", "samples_of"]
+
+_OK = list(Outcome).index(Outcome.OK)
 
 STEP_S = 10
 """What happens on one replica within so many seconds shares its steps."""
@@ -55,31 +58,57 @@ class Samples:
         return found
 
 
-def samples_of(requests: Sequence[Request], batches: Batches) -> Samples:
-    """Those whose replica told how many ran in the middle of their decoding."""
-    names: dict[str, int] = {}
-    pools: list[str] = []
-    rows = []
-    for each in requests:
-        name = value_of(each.labels, "replica")
-        told = batches.get(name)
-        if not told or not each.tpot_s or each.decode_s is None or not each.prompt_tokens:
-            continue
-        middle_s = each.end_at_ns / 1e9 - each.decode_s / 2
-        batch = told.get(int(middle_s) // STEP_S * STEP_S)
-        if batch is None:
-            continue
-        if name not in names:
-            names[name] = len(names)
-            pools.append(value_of(each.labels, "pool"))
-        rows.append((names[name], middle_s, each.tpot_s, batch, each.prompt_tokens))
-    columns = np.array(rows, float).reshape(len(rows), 5)
-    return Samples(
-        names=tuple(names),
-        pools=tuple(pools),
-        replica=columns[:, 0].astype(np.int64),
-        at_s=columns[:, 1],
-        token_s=columns[:, 2],
-        batch=columns[:, 3],
-        prompt_tokens=columns[:, 4],
+def samples_of(legs: LegColumns, batches: Batches) -> Samples:
+    """Those that decoded where it is told how many ran in the middle of it."""
+    gaps = legs.values["output_tokens"] - 1
+    decode_s = legs.values["decode"]
+    prompts = _prompts(legs)
+    rows = (
+        legs.of_kind(LegKind.SERVER, LegKind.DECODE)
+        & (legs.outcome == _OK)
+        & (gaps > 0)
+        & (decode_s > 0)
+        & (prompts > 0)
+    ).nonzero()[0]
+    middle_s = legs.end_at_s[rows] - decode_s[rows] / 2
+    names = [value_of(each, "replica") for each in legs.names]
+    steps = (middle_s // STEP_S * STEP_S).astype(np.int64)
+    told = [batches.get(names[each], {}) for each in legs.series[rows].tolist()]
+    batch = np.array(
+        [own.get(step, np.nan) for own, step in zip(told, steps.tolist(), strict=True)], float
     )
+    known = ~np.isnan(batch)
+    rows, batch, middle_s = rows[known], batch[known], middle_s[known]
+    order, replica = _replicas(legs, rows, names)
+    return Samples(
+        names=tuple(names for names, _ in order),
+        pools=tuple(pool for _, pool in order),
+        replica=replica,
+        at_s=middle_s,
+        token_s=decode_s[rows] / gaps[rows],
+        batch=batch,
+        prompt_tokens=prompts[rows],
+    )
+
+
+def _replicas(
+    legs: LegColumns, rows: Ints, names: Sequence[str]
+) -> tuple[list[tuple[str, str]], Ints]:
+    """The replicas of these rows with their pools, and which row is of which."""
+    own = [(name, value_of(each, "pool")) for name, each in zip(names, legs.names, strict=True)]
+    series = legs.series[rows]
+    order = sorted({own[each] for each in np.unique(series).tolist()})
+    place = {each: at for at, each in enumerate(order)}
+    by_series = np.array([place.get(each, -1) for each in own], np.int64)
+    found: Ints = by_series[series] if len(series) else np.zeros(0, np.int64)
+    return order, found
+
+
+def _prompts(legs: LegColumns) -> Floats:
+    """What a leg says of its prompt, else what anybody says of the same trace; NaN for neither."""
+    own = legs.values["prompt_tokens"]
+    traces, place = np.unique(legs.trace, return_inverse=True)
+    most = np.full(len(traces), -1.0)
+    np.maximum.at(most, place.reshape(-1), np.where(np.isnan(own), -1.0, own))
+    found: Floats = np.where(np.isnan(own), most[place.reshape(-1)], own)
+    return found

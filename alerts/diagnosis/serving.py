@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from alerts.diagnosis.rule import Confidence, Depth, Finding, Rule, Scope, When
 from alerts.diagnosis.signals import Places, Signal, Signals
 from alerts.diagnosis.wording import ms, share, times
@@ -11,6 +13,7 @@ from domain.request import Stage
 __all__ = ["RULES"]
 
 _PREEMPTED = 0.01
+_MINUTES = 5
 _KV_FULL, _KV_WARN = 0.95, 0.85
 _HIT_DROP = 0.7
 _LONG_SHARE = 3.0
@@ -26,11 +29,14 @@ def _preempted(s: Signals) -> Finding | None:
     if not count > 0:
         return None
     part = count / requests if requests else None
-    if part is not None and not part > _PREEMPTED:
+    minutes = s.get(Signal.PREEMPTED_MINUTES) or 0.0
+    if part is not None and not part > _PREEMPTED and minutes < _MINUTES:
         return None
     evidence = [f"{count:.0f} preemptions"]
     if part is not None:
         evidence[0] += f" ({share(part)} of requests)"
+    if minutes >= _MINUTES:
+        evidence.append(f"in each of {minutes:.0f} minutes")
     kv, grown = s.get(Signal.KV_USAGE), s.growth(Signal.TTFT_P99)
     contra: list[str] = []
     if kv is not None:
@@ -46,9 +52,16 @@ def _preempted(s: Signals) -> Finding | None:
         cause="the KV cache is exhausted: requests are thrown out and computed again",
         evidence=tuple(evidence),
         contra=tuple(contra),
-        confidence=Confidence.MEDIUM if contra else Confidence.HIGH,
+        confidence=_sure_of(part, contra),
         place=_fullest(s.by(Signal.KV_USAGE)),
     )
+
+
+def _sure_of(part: float | None, contra: Sequence[str]) -> Confidence:
+    """A few that go on for minutes show that the cache is full, and slow hardly anybody."""
+    if part is not None and not part > _PREEMPTED:
+        return Confidence.LOW
+    return Confidence.MEDIUM if contra else Confidence.HIGH
 
 
 def _fullest(by: Places) -> str:
@@ -126,11 +139,14 @@ def _handover(s: Signals) -> Finding | None:
         return None
     growth = s.growth(Signal.HANDOVER_P50)
     flat = growth is not None and growth < 1.2
+    contra = ["so it was before"] if flat else []
+    if s.guilty not in (None, Stage.KV_TRANSFER):
+        contra.append(f"what grew most is {s.guilty}")
     return Finding(
         cause="the hand-over from prefill to decode is slow: orchestration, not bytes",
         evidence=(f"P50 {ms(hand_s)}, a decode step {ms(step_s)}",),
-        contra=("so it was before",) if flat else (),
-        contradicted=flat,
+        contra=tuple(contra),
+        contradicted=bool(contra),
         confidence=Confidence.LOW if growth is None else Confidence.MEDIUM,
     )
 
@@ -151,14 +167,14 @@ RULES = (
     Rule(
         id="E1",
         title="preemption",
-        condition=f"preemptions > {_PREEMPTED:.0%} of requests",
+        condition=f"preemptions > {_PREEMPTED:.0%} of requests, or in each of {_MINUTES} minutes",
         scope=Scope.POOL,
         needs=(Signal.PREEMPTIONS,),
         of=_preempted,
         action="more decode replicas, a lower max_num_seqs, or FP8 KV",
         source="V",
         stage=Stage.DECODE,
-        helps=(Signal.REQUESTS, Signal.KV_USAGE, Signal.PREFIX_HITS),
+        helps=(Signal.REQUESTS, Signal.KV_USAGE, Signal.PREFIX_HITS, Signal.PREEMPTED_MINUTES),
         depth=Depth.ROOT,
         yields_to=("C1", "C2", "E13", "B9"),
         against="the KV cache is not full",
@@ -166,7 +182,7 @@ RULES = (
     Rule(
         id="E2",
         title="KV nearly full",
-        condition=f"KV usage > {_KV_FULL:.0%} (warn {_KV_WARN:.0%}), the fullest replica",
+        condition=f"KV usage > {_KV_FULL:.0%} (warn {_KV_WARN:.0%}) for 2 min, the fullest replica",
         scope=Scope.WORKER,
         needs=(Signal.KV_USAGE,),
         of=_kv_full,
@@ -239,7 +255,7 @@ RULES = (
         source="V, M",
         stage=Stage.KV_TRANSFER,
         yields_to=("E6",),
-        against="it was as slow before",
+        against="it was as slow before, or another stage grew most",
     ),
     Rule(
         id="E9",

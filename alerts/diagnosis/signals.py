@@ -72,13 +72,13 @@ class Signal(StrEnum):
     DECODE_KV = "KV usage of the decode pool"
     STRANDED_KV = "KV usage of prefill replicas without requests"
     PREEMPTIONS = "vllm:num_preemptions_total"
+    PREEMPTED_MINUTES = "minutes in a row with preemptions"
     PREFIX_HITS = "vllm:prefix_cache_hits_total"
     TRANSFERS_FAILED = "failed KV transfers"
     # GPUs
     GPU_ACTIVE = "GPU activity (SM or tensor)"
     GPU_BUSY = "GPU utilisation"
     PREFILL_LOAD = "load of the prefill pool"
-    DECODE_LOAD = "load of the decode pool"
     LOAD = "load"
     LOAD_WEEK = "load ratio over 7 days"
     CLOCK_SHARE = "SM clock by GPU"
@@ -95,6 +95,7 @@ class Signal(StrEnum):
     CHUNKS = "chunks per answer"
     PROBE_LUMPS = "buffering seen by the probe"
     ABORTED = "aborted or timed-out answers"
+    LAST_GAPS = "silence before the end of cut answers (stagewatch.itl_max_s)"
     BYTE_RATE = "bytes over time"
     NETWORK_BY_REGION = "network by the user's region"
     QUOTA_SHARE = "share of HTTP 429"
@@ -151,6 +152,9 @@ class Signals:
     def has(self, signal: Signal) -> bool:
         if signal in self.numbers or signal in self.places:
             return True
+        if signal is Signal.LAST_GAPS:
+            cut = self.aborted
+            return cut is not None and (not cut or any(c.last_gap_s is not None for c in cut))
         lists = {
             Signal.THROTTLE_EFFECT: self.slowed,
             Signal.SPEED: self.speeds,

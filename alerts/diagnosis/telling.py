@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from alerts.diagnosis.diagnosis import Cause, Diagnosis
-from alerts.diagnosis.wording import ms, share
+from alerts.diagnosis.judgement import FAILED
+from alerts.diagnosis.wording import ms, plain, share
 
-__all__ = ["diagnosis_json", "lines", "sentence", "text"]
+__all__ = ["diagnosis_json", "lines", "sentence", "text", "wanting"]
 
 _SHORT = 300
 
@@ -24,7 +25,7 @@ def sentence(cause: Cause) -> str:
     where = f" ({cause.place})" if cause.place and cause.place not in cause.cause else ""
     told = f"{cause.rule}, {cause.confidence}: {cause.cause}{where}: {'; '.join(cause.evidence)}"
     against = f"; but {'; '.join(cause.contra)}" if cause.contra else ""
-    return _plain(f"{told}{against}. Next: {cause.next_step}.")
+    return plain(f"{told}{against}. Next: {cause.next_step}.")
 
 
 def text(answer: Mapping[str, Any]) -> str:
@@ -34,7 +35,7 @@ def text(answer: Mapping[str, Any]) -> str:
 
 def _line(words: str) -> str:
     """Our own empty line before a paragraph stays; a name makes none."""
-    return "\n" * words.startswith("\n") + _plain(words.removeprefix("\n"))
+    return "\n" * words.startswith("\n") + plain(words.removeprefix("\n"))
 
 
 def _text(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -42,7 +43,9 @@ def _text(answer: Mapping[str, Any]) -> Iterator[str]:
     yield f"{answer['service']}: {answer['from']} to {answer['to']}, {against}"
     for line in answer["stages"]:
         yield f"  {line['stage']:<12} {_stage(line)}"
-    if not answer["causes"]:
+    if answer["trouble"]:
+        yield f"\nit could not be looked for: {answer['trouble']}"
+    elif not answer["causes"]:
         yield _nothing(slow=answer["slow"])
     for place, cause in enumerate(answer["causes"], start=1):
         yield from _cause(place, cause)
@@ -53,7 +56,15 @@ def _text(answer: Mapping[str, Any]) -> Iterator[str]:
     if answer["not_evaluated"]:
         yield "\nnot evaluated, which is not the same as fine:"
     for each in answer["not_evaluated"]:
-        yield f"  {each['rule']:<4} signal absent: {', '.join(each['missing'])}"
+        yield f"  {each['rule']:<4} {wanting(each['missing'])}"
+
+
+def wanting(missing: Sequence[str]) -> str:
+    """`signal X absent; 100 of 300 requests`: for want of what a rule could not be judged."""
+    return "; ".join(
+        each if each[:1].isdigit() or each.startswith(FAILED) else f"signal {each} absent"
+        for each in missing
+    )
 
 
 def _nothing(*, slow: bool) -> str:
@@ -104,6 +115,7 @@ def diagnosis_json(diagnosis: Diagnosis) -> dict[str, Any]:
         "not_evaluated": [
             {"rule": each.rule, "missing": list(each.missing)} for each in diagnosis.not_evaluated
         ],
+        "trouble": diagnosis.trouble or None,
     }
 
 
@@ -125,11 +137,6 @@ def _cause_json(cause: Cause) -> dict[str, Any]:
 
 def _clipped(words: str) -> str:
     return words if len(words) <= _SHORT else f"{words[: _SHORT - 1]}…"
-
-
-def _plain(words: str) -> str:
-    """Names are anybody's: what could move a terminal's cursor is shown as a mark."""
-    return "".join(each if each.isprintable() else "�" for each in words)
 
 
 def _rfc3339(at_s: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from alerts.diagnosis.promises import Promised
 from alerts.diagnosis.signals import Baseline
@@ -24,12 +24,16 @@ _COMPARABLE = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """The window, the baseline (None: there is none), and the promises broken in it, worst first."""
+    """The window, the baseline (None: there is none), and the promises broken in it, worst first.
+
+    `burning`: an alert fires, whatever the promise is on.
+    """
 
     now: Window
     before: Window | None
     baseline: Baseline
     broken: tuple[Promised, ...] = ()
+    burning: bool = False
 
 
 def look(reader: Reader, service: str, promised: Sequence[Promised], at_s: int) -> Looked:
@@ -55,7 +59,7 @@ def around(
     reader: Reader, service: str, now: Window, calm_until_s: int, broken: Sequence[Promised]
 ) -> Looked:
     """The same where the burning minutes are known already, as they are when a page goes out."""
-    return _compared(reader, service, now, calm_until_s, tuple(broken))
+    return replace(_compared(reader, service, now, calm_until_s, tuple(broken)), burning=True)
 
 
 def _compared(
@@ -65,12 +69,15 @@ def _compared(
 
     Each is cut to the time in which anybody told of the service: rates are of that.
     """
-    now = _lived(reader, service, now) or now
+    calm = Window(since_s=begin_s - _HOUR_S, until_s=begin_s)
+    recent = Window(since_s=calm.since_s, until_s=max(now.until_s, begin_s))
+    told_s = _told_since(reader, service, recent)
+    now = _cut(now, told_s) or now
     hour_s = now.since_s // _HOUR_S * _HOUR_S - _WEEK_S
     week = Window(since_s=hour_s, until_s=hour_s + _HOUR_S)
-    calm = Window(since_s=begin_s - _HOUR_S, until_s=begin_s)
     for whole, name in ((week, Baseline.WEEK), (calm, Baseline.CALM)):
-        if (window := _lived(reader, service, whole)) is None:
+        since_s = told_s if whole is calm else _told_since(reader, service, whole)
+        if (window := _cut(whole, since_s)) is None:
             continue
         asked = Selection(window=window, where=(("service", service),))
         told = reader.latency("e2e", asked)
@@ -79,13 +86,18 @@ def _compared(
     return Looked(now=now, before=None, baseline=Baseline.NONE, broken=broken)
 
 
-def _lived(reader: Reader, service: str, window: Window) -> Window | None:
+def _told_since(reader: Reader, service: str, window: Window) -> int | None:
+    """From when on the service was watched in a window; None: it was not."""
+    told = reader.freshness(window, service=service)
+    begun = [each.since_s for each in told if each.service == service]
+    return min((each for each in begun if each is not None), default=None)
+
+
+def _cut(window: Window, told_s: int | None) -> Window | None:
     """The part of a window in which the service was watched; None: hardly any."""
-    begun = [each.since_s for each in reader.freshness(window) if each.service == service]
-    since_s = min((each for each in begun if each is not None), default=window.until_s)
-    if since_s > window.until_s - MINUTE_S:
+    if told_s is None or told_s > window.until_s - MINUTE_S:
         return None
-    return Window(since_s=max(since_s, window.since_s), until_s=window.until_s)
+    return Window(since_s=max(told_s, window.since_s), until_s=window.until_s)
 
 
 def _bad_minutes(reader: Reader, promise: Promised, at_s: int) -> dict[int, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ms", "share", "times"]
+__all__ = ["ms", "plain", "share", "times"]
 
 
 def ms(value_s: float) -> str:
@@ -18,3 +18,8 @@ def share(ratio: float) -> str:
 def times(factor: float) -> str:
     """`4.2×`."""
     return f"{factor:.0f}×" if factor >= 10 else f"{factor:.2g}×"
+
+
+def plain(words: str) -> str:
+    """Names are anybody's: what could move a terminal's cursor, or turn a line, is shown as a mark."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in words)

@@ -14,6 +14,7 @@ from alerts.receivers.settings import MailSettings, ReceiverSettings
 from alerts.receivers.slack import message
 from alerts.receivers.sns import publication
 from alerts.receivers.words import own_summary, words
+from alerts.runbook import address
 
 __all__ = ["of_promise", "preview"]
 
@@ -33,7 +34,8 @@ def of_promise(
     body: dict[str, Any], *, name: str, labels: dict[str, str], runbook: str, summary: str
 ) -> dict[str, Any]:
     """The same notification, about this promise, in its own words."""
-    links = body["links"] | {"runbook": runbook or None}
+    ours = body["links"]["alert"].partition("/alerts/")[0]
+    links = body["links"] | {"runbook": runbook or address(ours, body["tier"])}
     said = body | {"objective": name, "labels": labels, "links": links}
     said["text"] = said["text"].replace("chat-ttft", name)
     return said | {"summary": own_summary(summary, said)}

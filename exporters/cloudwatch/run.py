@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+from domain.own_work import Kind, own_work
 from exporters.cloudwatch.aws import AwsSource
 from exporters.cloudwatch.call import Caller
 from exporters.cloudwatch.otlp import exports
@@ -43,6 +44,15 @@ class _Watch:
     def poll(self, now_s: float) -> Poll:
         """One round; a fault of ours is said, and the next round is tried."""
         done = Poll()
+        place = {"cloud.account.id": self.scope.account, "cloud.region": self.scope.region}
+        with own_work("poll CloudWatch", place, Kind.CLIENT) as piece:
+            self._poll(now_s, done)
+            piece.tell("stagewatch.points", len(done.points))
+            if done.failures:
+                piece.tell("error.type", "failed_calls")
+        return done
+
+    def _poll(self, now_s: float, done: Poll) -> None:
         try:
             self.poller.poll(now_s, done)
             if self.promql is not None:
@@ -53,7 +63,6 @@ class _Watch:
         except Exception as error:  # noqa: BLE001 - one account must not end the others
             _LOG.exception("a fault of ours while reading %s", self.scope.account)
             done.failures.append(f"a fault of ours: {error!r}")
-        return done
 
     def close(self) -> None:
         self.source.close()

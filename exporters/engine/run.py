@@ -11,6 +11,7 @@ from threading import Event
 
 import httpx
 
+from domain.own_work import Kind, own_work
 from exporters.delivery.delivery import Delivery, open_delivery
 from exporters.delivery.export import Export
 from exporters.engine.checkpoint import Checkpoint, pages_in
@@ -62,6 +63,14 @@ class _Watch:
     async def read(self, client: httpx.AsyncClient, settings: EngineSettings) -> Reading:
         """One scrape; never raises for what the other side does."""
         self.memo = None
+        about = {"stagewatch.service": self.target.service}
+        with own_work("scrape engine", about, Kind.CLIENT) as piece:
+            reading = await self._read(client, settings)
+            if not reading.up:
+                piece.tell("error.type", why_down(reading))
+            return reading
+
+    async def _read(self, client: httpx.AsyncClient, settings: EngineSettings) -> Reading:
         try:
             text = await fetch(
                 client,
@@ -85,7 +94,7 @@ class _Watch:
         return now_ns
 
     def _begin_anew(self) -> None:
-        self.state = TargetState(self.target.series, stall_after_s=self.stall_after_s)
+        self.state = _state(self.target, self.stall_after_s)
         self.memo = self._checkpoint.forget()
 
     def _digest(self, text: str, at_ns: int) -> Reading:
@@ -144,8 +153,14 @@ def read_once(settings: EngineSettings) -> tuple[Reading, ...]:
 
 def _watch(target: TargetSettings, settings: EngineSettings, *, from_zero: bool = False) -> _Watch:
     after_s = settings.stall_after_s
-    state = TargetState(target.series, from_zero=from_zero, stall_after_s=after_s)
+    state = _state(target, after_s, from_zero=from_zero)
     return _Watch(target, state, stall_after_s=after_s)
+
+
+def _state(target: TargetSettings, after_s: float, *, from_zero: bool = False) -> TargetState:
+    return TargetState(
+        target.series, from_zero=from_zero, stall_after_s=after_s, declared=target.declared
+    )
 
 
 async def _run(

@@ -35,6 +35,18 @@ class TargetSettings(BaseModel):
         description="What the replica does. Engines do not say it, so the operator must.",
     )
     pool: _Label | None = Field(default=None, description="The pool it belongs to.")
+    slots: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description="Requests that it works on at once (vLLM's `max_num_seqs`); no page says it."
+        " A diagnosis needs it to name a limit of concurrency (A8).",
+    )
+    batch_profile: Literal["chat", "bulk"] | None = Field(
+        default=None,
+        description="For which traffic batch size and scheduler were tuned; no page says it."
+        " A diagnosis holds it against the `use_case` of requests (B8).",
+    )
     labels: Mapping[str, _Label] = Field(
         default={}, description="More labels of this target, such as `region` or `use_case`."
     )
@@ -53,6 +65,17 @@ class TargetSettings(BaseModel):
         """The address of the page itself."""
         parts = urlsplit(self.url)
         return parts._replace(path="/metrics").geturl() if parts.path in ("", "/") else self.url
+
+    @property
+    def declared(self) -> Mapping[str, float]:
+        """What the operator says of it, as levels by metric."""
+        told = {
+            "request_slots": self.slots,
+            "batch_profile": None
+            if self.batch_profile is None
+            else float(self.batch_profile == "bulk"),
+        }
+        return {metric: float(value) for metric, value in told.items() if value is not None}
 
     @property
     def series(self) -> Labels:

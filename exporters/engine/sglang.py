@@ -148,6 +148,12 @@ _ROWS = (
         families=(Family("max_total_num_tokens"),),
         note="Tokens.",
     ),
+    Row(
+        metric="process_cpu",
+        shape=Shape.COUNTER,
+        families=(Family("process_cpu_seconds", bare=True),),
+        note="Of the API server's process.",
+    ),
 )
 
 SGLANG = Engine(

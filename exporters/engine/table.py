@@ -61,7 +61,7 @@ class Family:
     `rather`: where one of these counts anything, only they are read (the outermost of several
     models that each count the same requests). `seconds_per_unit` is ours, HELP texts are wrong.
     `sample`: what one sample is of, where engines differ. `per`: the counter of what took the
-    time of a MEAN. `label`: where the number of an INFO stands. `digits`: how many the engine
+    time of a MEAN. `label`: where the number of an INFO stands. `bare`: it has no prefix. `digits`: how many the engine
     prints, where that is fewer than a number has. `versions` is for the reader of the reference.
     """
 
@@ -74,6 +74,7 @@ class Family:
     sample: str = ""
     per: "Family | None" = None
     label: str = ""
+    bare: bool = False
     digits: int = 0
     versions: str = ""
 
@@ -139,8 +140,14 @@ def spellings(engine: Engine, row: Row) -> tuple[Spelling, ...]:
     return tuple(
         Spelling(name, family)
         for family in row.families
-        for name in names(engine, family.name, counts=row.shape in (Shape.COUNTER, Shape.MEAN))
+        for name in _named(engine, family, counts=row.shape in (Shape.COUNTER, Shape.MEAN))
     )
+
+
+def _named(engine: Engine, family: Family, *, counts: bool) -> tuple[str, ...]:
+    if family.bare:
+        return tuple(family.name + ending for ending in (("_total", "") if counts else ("",)))
+    return names(engine, family.name, counts=counts)
 
 
 @lru_cache(maxsize=4096)

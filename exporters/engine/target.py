@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from domain.labels import Labels, labels_of, value_of
 from exporters.engine.capability import Cache, missing
@@ -33,8 +34,14 @@ class TargetState:
     """
 
     def __init__(
-        self, labels: Labels, *, from_zero: bool = False, stall_after_s: float = STALL_AFTER_S
+        self,
+        labels: Labels,
+        *,
+        from_zero: bool = False,
+        stall_after_s: float = STALL_AFTER_S,
+        declared: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
+        """`declared`: levels that no page tells, but the operator."""
         self.labels = labels_of((*labels, ("source", "page")))
         self.role = value_of(labels, "role")
         self.engine = ""
@@ -43,6 +50,7 @@ class TargetState:
         self.pending: Pending = {}
         self.page_at_ns: int | None = None
         self._from_zero = from_zero
+        self._declared = declared
         self._stall_after_s = stall_after_s
         self._progress, self._cache, self._answers = Progress(), Cache(), Answers()
         self._tried_at_ns: int | None = None
@@ -121,6 +129,7 @@ class TargetState:
                 *gathered.levels(),
                 *stalled,
                 *(self._level("not_reported", 1.0, stage) for stage in lacking),
+                *(self._level(metric, value) for metric, value in self._declared.items()),
             ),
             absent=tuple(sorted(self.choice.absent)),
             missing=lacking,

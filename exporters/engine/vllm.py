@@ -151,6 +151,17 @@ ROWS = (
         ),
     ),
     Row(
+        metric="requests_swapped",
+        shape=Shape.GAUGE,
+        families=(Family("num_requests_swapped", versions="V0, to 0.10"),),
+    ),
+    Row(
+        metric="process_cpu",
+        shape=Shape.COUNTER,
+        families=(Family("process_cpu_seconds", bare=True),),
+        note="Of the API server's process; not on the page of several API servers together.",
+    ),
+    Row(
         metric="kv_cache_capacity",
         shape=Shape.INFO,
         families=(Family("cache_config_info", label="num_gpu_blocks"),),

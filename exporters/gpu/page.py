@@ -15,7 +15,7 @@ from domain.metric import METRICS, Kind
 from exporters.gpu.fleet import Fleet
 from exporters.gpu.gpu import Gpu, parts_of
 
-__all__ = ["Page"]
+__all__ = ["OWN", "Page"]
 
 _REASON_IS: Final = {
     "gpu_throttle": "cause",
@@ -33,7 +33,7 @@ _REASON_IS: Final = {
 }
 """What `reason` is called on the page, where it has a better name."""
 
-_OWN: Final = {
+OWN: Final = {
     "stagewatch_exporter_spool_bytes": ("gauge", "Exports that wait, by where."),
     "stagewatch_gpu_last_read_timestamp_seconds": ("gauge", "When this GPU was last read."),
     "stagewatch_gpu_read_duration_seconds": ("gauge", "How long the last reading took."),
@@ -56,9 +56,7 @@ _HEADERS: Final[Mapping[str, str]] = {
         for metric in METRICS.values()
         if not metric.of_requests
     },
-    **{
-        name: f"# HELP {name} {text}\n# TYPE {name} {kind}\n" for name, (kind, text) in _OWN.items()
-    },
+    **{name: f"# HELP {name} {text}\n# TYPE {name} {kind}\n" for name, (kind, text) in OWN.items()},
 }
 
 Sample = tuple[str, str, float]  # family, labels as they are written, value

@@ -30,5 +30,7 @@ async def _run(order: Order, delivery: DeliverySettings) -> Measurement:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop, number)
     progress = Progress(order.plan)
-    async with sending(order.target, delivery) as keep:
-        return await climb(order, progress, interrupted, keep)
+    async with sending(order.target, delivery) as store:
+        measured = await climb(order, progress, interrupted, store.keep)
+        await store.conclude(measured)
+        return measured

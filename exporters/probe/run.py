@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from threading import Event
 
+from domain.own_work import Kind, own_work
 from exporters.delivery.delivery import Delivery, open_delivery
 from exporters.delivery.export import Export
 from exporters.engine.otlp import export_request
@@ -101,7 +102,9 @@ class _Watch:
 
     async def round(self, *, every_hop: bool = False) -> Round:
         """Ask, and look for the floor when it is time and somebody is there."""
-        done = await self.asking.round(every_hop=every_hop)
+        about = {"stagewatch.service": self.target.service}
+        with own_work("probe endpoint", about, Kind.CLIENT):
+            done = await self.asking.round(every_hop=every_hop)
         now_s = time.monotonic()
         answered = done.last is not None and done.last.sent_at_ns is not None
         if not self.target.handshakes or not answered or now_s < self._floor_due_s:

@@ -9,7 +9,7 @@ from typing import Final
 
 from collector.remote_write_messages import TimeSeries, WriteRequest
 from domain.labels import Labels, labels_of
-from stagewatch.summary.family import Family
+from stagewatch.summary.family import Family, Sample
 
 __all__ = ["STALE", "series_of", "write_request"]
 
@@ -19,20 +19,23 @@ __all__ = ["STALE", "series_of", "write_request"]
 _NAME: Final = "__name__"
 
 
-def series_of(families: Iterable[Family], labels: Mapping[str, str]) -> dict[Labels, float]:
-    """Every series and its value. Labels of a sample go before those that all get."""
+def series_of(families: Iterable[Family], labels: Mapping[str, str]) -> dict[Labels, Sample]:
+    """Every series and its sample. Labels of a sample go before those that all get."""
     return {
-        labels_of({**labels, **dict(sample.labels), _NAME: family.name}): sample.value
+        labels_of({**labels, **dict(sample.labels), _NAME: family.name}): sample
         for family in families
         for sample in family.samples
     }
 
 
-def write_request(series: Mapping[Labels, float], gone: Iterable[Labels], *, at_s: float) -> bytes:
-    """All at one instant; those that are `gone` end there."""
+def write_request(series: Mapping[Labels, Sample], gone: Iterable[Labels], *, at_s: float) -> bytes:
+    """All at one instant, but for those that have one of their own; those `gone` end there."""
     at_ms = math.floor(at_s * 1000)
     request = WriteRequest()
-    request.timeseries.extend(_series(labels, value, at_ms) for labels, value in series.items())
+    request.timeseries.extend(
+        _series(labels, each.value, at_ms if each.at_s is None else math.floor(each.at_s * 1000))
+        for labels, each in series.items()
+    )
     request.timeseries.extend(_series(labels, STALE, at_ms) for labels in sorted(gone))
     told: bytes = request.SerializeToString()
     return told

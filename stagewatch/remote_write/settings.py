@@ -6,29 +6,28 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from exporters.delivery.settings import WebAddress
+from stagewatch.secret_headers import SecretHeaders
 
 __all__ = ["RemoteWriteOutSettings"]
 
 _MIB = 1024 * 1024
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_OURS = ("content-encoding", "content-type", "x-prometheus-remote-write-version")
 
 
 class RemoteWriteOutSettings(BaseModel):
     """Prometheus remote-write 1.0, outward."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     url: WebAddress | None = Field(
         default=None,
         description="Where the summary is written to, such as http://mimir:9009/api/v1/push or "
         "http://prometheus:9090/api/v1/write. Null: nowhere.",
     )
-    headers: Mapping[str, SecretStr] = Field(
+    headers: SecretHeaders = Field(
         default={},
         description="Further headers, such as Authorization or X-Scope-OrgID; never printed.",
     )
@@ -53,16 +52,6 @@ class RemoteWriteOutSettings(BaseModel):
         description="What waited longer is dropped (s): Prometheus takes nothing that is much older "
         "than what it has.",
     )
-
-    @field_validator("headers")
-    @classmethod
-    def _sendable(cls, headers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
-        for name, value in headers.items():
-            if not _HEADER.fullmatch(name) or name.lower() in _OURS:
-                raise ValueError(f"{name!r} is no header that can be set")
-            if re.search(r"[^\x20-\x7e\t]", value.get_secret_value()):
-                raise ValueError(f"the header {name} holds a character that no header may hold")
-        return headers
 
     @field_validator("labels")
     @classmethod

@@ -61,6 +61,7 @@ class RemoteWriter:
         # why a daemon: one that hangs in a cut connection must not keep the process from ending
         self._thread = threading.Thread(target=self.run, name="remote-write out", daemon=True)
         self._living: frozenset[Labels] = frozenset()
+        self._stamped: Mapping[Labels, float] = {}
         self._counts: Counter[str] = Counter()
         self._failures = 0
         self._said = ""
@@ -82,10 +83,20 @@ class RemoteWriter:
             self._client.close()
 
     def put(self, told: Told) -> None:
-        """Keeps it until it is taken. Series that are gone are said to be, or they would linger."""
-        series = series_of(told.families, self._settings.labels)
-        gone = self._living - series.keys()
-        self._living = frozenset(series)
+        """Keeps it until it is taken. Series that are gone are said to be, or they would linger.
+
+        Who has an instant of its own is told once of it, and ends by itself: what comes later could
+        be of before such an end.
+        """
+        every = series_of(told.families, self._settings.labels)
+        stamped = {labels: each.at_s for labels, each in every.items() if each.at_s is not None}
+        series = {
+            labels: each
+            for labels, each in every.items()
+            if labels not in stamped or stamped[labels] > self._stamped.get(labels, 0.0)
+        }
+        living = every.keys() - stamped.keys()
+        gone, self._living, self._stamped = self._living - living, frozenset(living), stamped
         body = write_request(series, gone, at_s=told.at_s)
         self._outbox.put(Export(owner=_OWNER, at_ns=int(told.at_s * 1e9), body=body))
         self._arrived.set()

@@ -29,10 +29,11 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One number. What is not known is no sample."""
+    """One number. What is not known is no sample. `at_s`: of when it is, if not of now."""
 
     labels: Labels
     value: float
+    at_s: float | None = None
     exemplar: Exemplar | None = None
 
 

@@ -32,7 +32,7 @@ def _metric(family: Family) -> Metric:
     metric = Metric(name, family.help, family.kind.value)
     for each in family.samples:
         exemplar = _exemplar(each.exemplar) if each.exemplar is not None else None
-        metric.add_sample(family.name, dict(each.labels), each.value, exemplar=exemplar)
+        metric.add_sample(family.name, dict(each.labels), each.value, each.at_s, exemplar)
     return metric
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from alerts.ledger import Ledger
 from alerts.loop import Loop
 from collector.query import Reader, Window
+from domain.own_work import own_work
+from stagewatch.summary.endpoints import endpoint_families
 from stagewatch.summary.family import Family, Sample
 from stagewatch.summary.latencies import busiest, latency_families, measure
 from stagewatch.summary.promises import promise_families
@@ -77,7 +79,8 @@ class Summary:
         if not self._is_wanted(now_s) or not self._is_time(now_s):
             return
         self._tried_at_s, begun_s = now_s, time.monotonic()
-        families = list(self._families(_whole(now_s)))
+        with own_work("sum up for Prometheus"):
+            families = list(self._families(_whole(now_s)))
         own = _own(now_s, time.monotonic() - begun_s)
         self._told = Told(at_s=now_s, families=[*families, *own])
         if self._arrived is not None:
@@ -102,6 +105,7 @@ class Summary:
         yield from latency_families(self._reader, settings, measured, groups, window)
         yield from self._counts.families(counted, groups, window)
         yield from promise_families(self._ledger, self._reader, until_s)
+        yield from endpoint_families(self._reader, until_s, settings.max_groups)
         yield Family(
             name="stagewatch_answers_groups_left_out",
             help="Combinations of labels beyond `summary.max_groups`, which are not told.",
@@ -110,14 +114,14 @@ class Summary:
 
 
 def _own(now_s: float, took_s: float) -> Iterator[Family]:
-    yield _single("timestamp_seconds", "When these answers were worked out.", now_s)
-    yield _single("duration_seconds", "How long that took.", took_s)
+    yield _single(
+        "stagewatch_answers_timestamp_seconds", "When these answers were worked out.", now_s
+    )
+    yield _single("stagewatch_answers_duration_seconds", "How long that took.", took_s)
 
 
 def _single(name: str, text: str, value: float) -> Family:
-    return Family(
-        name=f"stagewatch_answers_{name}", help=text, samples=[Sample(labels=(), value=value)]
-    )
+    return Family(name=name, help=text, samples=[Sample(labels=(), value=value)])
 
 
 def _whole(at_s: float) -> int:

@@ -182,6 +182,7 @@ def test_the_others_are_told_of_a_receiver_that_cannot_be_told_and_of_its_return
     assert fired["dedup_key"] == over["dedup_key"]
     assert fired["tier"] == "receiver"
     assert "Receiver dead could not be told: HTTP 500" in fired["text"]
+    assert fired["links"]["runbook"].endswith("/runbook#receiver")
     assert "151 of 1000" in fired["text"]
     assert over["text"] == "Receiver dead can be told again."
     assert [each["tier"] for each in dead.accepted] == ["page"]

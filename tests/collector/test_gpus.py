@@ -350,3 +350,14 @@ def test_an_empty_store_knows_no_gpus(tmp_path):
     found = ask(tmp_path, lambda reader: reader.gpus(QUARTER, step_s=60))
 
     assert (list(found.gpus), list(found.pools), list(found.nodes)) == ([], [], [])
+
+
+def test_a_service_that_no_gpu_serves_has_none_and_no_pool(tmp_path):
+    fleet(tmp_path, [at_work], [(CHAT, decoding)])
+    of_chat, of_nobody = (
+        ask(tmp_path, lambda reader, name=name: reader.gpus(QUARTER, where=(("service", name),)))
+        for name in ("chat", "nobody's")
+    )
+
+    assert of_chat.gpus
+    assert not [*of_nobody.gpus, *of_nobody.replicas, *of_nobody.pools]

@@ -26,6 +26,7 @@ from tests.collector.storing import (
 )
 
 HOUR = int(NOW_S) // 3600 * 3600
+CROWDS = {1: 1}
 
 
 def spans_at(first, values_s, at_s):
@@ -91,7 +92,7 @@ def test_what_is_not_yet_rolled_is_marked_in_the_same_transaction(tmp_path):
         tiles = Tiles()
         at_ns = np.array([HOUR * 10**9])
         tiles.add_values(5, at_ns, np.array([1]), np.array([1.0]))
-        dirty.mark(connection, tiles.flush(connection, {}, Growth()), at_s=1.0)
+        dirty.mark(connection, tiles.flush(connection, {}, Growth(), CROWDS), at_s=1.0)
     store.close()
 
     assert sorted(rows(tmp_path, "SELECT * FROM dirty")) == [
@@ -115,8 +116,8 @@ def test_rolling_an_hour_rolls_its_dirty_minutes_first(tmp_path):
         tiles = Tiles()
         at_ns = (HOUR + np.arange(0, 3000, 100)) * 10**9
         tiles.add_values(5, at_ns, np.full(30, 1), np.full(30, 0.5))
-        dirty.mark(connection, tiles.flush(connection, {}, Growth()), at_s=0.0)
-        roll(connection, dirty, [(3600, 5, HOUR)])
+        dirty.mark(connection, tiles.flush(connection, {}, Growth(), CROWDS), at_s=0.0)
+        roll(connection, dirty, [(3600, 5, HOUR)], CROWDS)
     store.close()
 
     assert rows(tmp_path, "SELECT n FROM histogram_3600") == [(30,)]
@@ -150,8 +151,8 @@ def test_a_sum_that_was_not_believed_stays_unknown_in_every_tier(tmp_path):
         for sum_ns in (5, None, 7):
             tiles = Tiles()
             tiles.add_pair(5, HOUR * 10**9, 1, Pair(n=1, sum_ns=sum_ns, low=side, high=side))
-            dirty.mark(connection, tiles.flush(connection, {}, Growth()), at_s=0.0)
-        roll(connection, dirty, sorted(dirty.touched_at_s))
+            dirty.mark(connection, tiles.flush(connection, {}, Growth(), CROWDS), at_s=0.0)
+        roll(connection, dirty, sorted(dirty.touched_at_s), CROWDS)
     store.close()
 
     for tier in TIERS_S:
@@ -167,7 +168,7 @@ def test_a_count_that_does_not_fit_a_word_survives(tmp_path):
             tiles.add_values(
                 5, np.full(len(values), HOUR * 10**9), np.ones(len(values), int), values
             )
-            tiles.flush(connection, {}, Growth())
+            tiles.flush(connection, {}, Growth(), CROWDS)
     store.close()
 
     ((n, blob),) = rows(tmp_path, "SELECT n, exact FROM histogram_10")

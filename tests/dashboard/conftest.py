@@ -3,6 +3,7 @@
 import pytest
 
 from dashboard.viewer import Viewer
+from tests.dashboard.browsing import with_chromium
 from tests.dashboard.memory import MemoryLedger, MemoryReader
 from tests.dashboard.worlds import WORLDS
 
@@ -28,3 +29,10 @@ def ledger(reader):
 @pytest.fixture
 def viewer():
     return Viewer(now_s=NOW_S, host="watch.example")
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A module's own: what Playwright leaves running in its thread is no company for asyncio."""
+    with with_chromium() as browser:
+        yield browser

@@ -71,6 +71,7 @@ class Incidents:
             self.state,
             settings=AlertsSettings(receivers=(FIRST,)),
             composites=promised.composites,
+            fill_s=0,  # the same past however fast the machine is
         )
         self.caretaker = Caretaker(self.state)
         self.now_s = world.now_s

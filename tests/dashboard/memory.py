@@ -27,6 +27,7 @@ from domain.distribution import EMPTY, add_all, exact
 from domain.gpu import Gpus
 from domain.indicator import Indicator
 from domain.labels import matches, project, value_of
+from domain.leg_columns import LegColumns
 from domain.objective import Objective
 from domain.request import Stage
 from domain.request_columns import RequestColumns
@@ -227,6 +228,9 @@ class MemoryReader:
     def traced(self, trace_id):
         return ()
 
+    def legs(self, window, *, where=(), most=20_000):
+        return LegColumns.empty()
+
     def request_columns(self, window, *, where=()):
         return RequestColumns.empty()
 
@@ -236,7 +240,7 @@ class MemoryReader:
     def label_values(self, name, window):
         return sorted({value_of(s.labels, name) for s in self.world.streams} - {""})
 
-    def freshness(self, window) -> Sequence[Freshness]:
+    def freshness(self, window, *, service="") -> Sequence[Freshness]:
         if self.broken:
             raise BrokenReaderError("store 'stagewatch.db': no such file. Start the collector.")
         return [
@@ -247,6 +251,7 @@ class MemoryReader:
                 since_s=self.world.since_s.get(name),
             )
             for name, replicas in self.world.replicas.items()
+            if service in ("", name)
         ]
 
     def conditions(self, at_s, *, where=(), kinds=tuple(ConditionKind), over_within_s=120):

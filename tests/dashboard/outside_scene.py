@@ -34,7 +34,9 @@ def trace_id(number):
     return number.to_bytes(16, "big").hex()
 
 
-def requests(number=160, *, replica="r0", service="chat", seed=1, over_s=3000, first=1):
+def requests(
+    number=160, *, replica="r0", service="chat", seed=1, over_s=3000, first=1, model="llama", region=""
+):
     """Spans of an engine and of its clients, one request a few seconds; one in twenty fails."""
     random_ = np.random.default_rng(seed)
     for each in range(first, first + number):
@@ -48,7 +50,7 @@ def requests(number=160, *, replica="r0", service="chat", seed=1, over_s=3000, f
             each,
             end_s=end_s,
             lasts_s=ttft_s + decode_s + 0.01,
-            gen_ai__request__model="llama",
+            gen_ai__request__model=model,
             gen_ai__latency__time_to_first_token=ttft_s,
             gen_ai__latency__e2e=ttft_s + decode_s + 0.004,
             gen_ai__latency__time_in_queue=queue_s,
@@ -59,7 +61,9 @@ def requests(number=160, *, replica="r0", service="chat", seed=1, over_s=3000, f
         )
         if each % 20 == 0:
             server.status.code = Status.STATUS_CODE_ERROR
-        yield traces(server, **{"service.name": service, "service.instance.id": replica})
+        place = {"cloud.region": region} if region else {}
+        told = {"service.name": service, "service.instance.id": replica} | place
+        yield traces(server, **told)
         if each % 3 == 0 or slow:
             client = span(
                 each,

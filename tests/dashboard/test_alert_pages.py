@@ -150,7 +150,8 @@ def test_the_alert_page_says_the_same_sentence_as_the_notification(night, viewer
     told = night.alert("chat-ttft")
     content, _ = drawn(alert, night, view_of(told.id), viewer)
 
-    assert region(content, "state") == told.message
+    # the next step is told once, beside the cause it belongs to
+    assert region(content, "state") == told.message.replace(f" Next: {told.blame.next_step}.", "")
     assert content.title == "▲ chat-ttft"
 
 
@@ -168,13 +169,18 @@ def test_why_it_fired_holds_both_windows_against_the_limit_then_and_now(night, v
     assert fired.rule in region(content, "why")
 
 
-def test_where_names_the_stage_what_speaks_against_and_the_next_step(night, viewer):
+def test_where_names_the_stage_the_causes_with_their_numbers_and_the_next_step(night, viewer):
     content, _ = drawn(alert, night, view_of(night.alert("chat-ttft").id), viewer)
     causes = region(content, "causes")
 
-    assert causes.startswith("Queue grew For mean 2.")
-    assert "Against a single bad replica: all 4 do alike" in causes
-    assert "Next Look at running and waiting requests per replica" in causes
+    assert causes.startswith("Prefill is short of capacity (A3a, low confidence) Where stage queue")
+    assert "For P99 queue 7" in causes
+    assert "Not known vllm:num_requests_waiting by replica" in causes
+    assert "Next Add prefill replicas" in causes
+    assert "could not be judged, which is not the same as fine" in causes
+    assert "E3: signal vllm:prefix_cache_hits_total absent" in causes
+    assert region(content, "likely").startswith("Likely cause: prefill is short of capacity")
+    assert "Next:" not in region(content, "state")
     assert "queue" in next(each for each in rows(content.regions["stages"]) if " s " in each)
     assert len(rows(content.regions["places"])) == 4
 
@@ -227,6 +233,17 @@ def test_who_has_it_stands_above_the_buttons(night, viewer):
 
     assert region(content, "taken") == "ada has it since 12:10 : looking at prefill"
     assert "Let go of it" in region(content, "acts")
+
+
+def test_an_alert_whose_promise_names_no_runbook_links_to_ours_by_what_it_is(night, viewer):
+    told = night.alert("batch-e2e", "ticket")
+    ours = [
+        link
+        for link in addresses(drawn(alert, night, view_of(told.id), viewer)[0].regions["acts"])
+        if "/runbook#" in link
+    ]
+
+    assert ours == ["/runbook#ticket"]
 
 
 def test_a_runbook_that_is_no_web_address_is_no_link(night, viewer):

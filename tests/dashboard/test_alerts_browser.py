@@ -1,19 +1,13 @@
 """Alerts, silences and promises in a real Chromium: acting, previewing, reading on a telephone, by keys."""
 
 import re
-from contextlib import contextmanager
 
 import pytest
 
-from tests.dashboard.incidents import NOW_S, bad_night, quiet_night, serving
-from tests.dashboard.test_browser import CHROMIUM, PATIENCE_MS, chromium, overflow, until
+from tests.dashboard.browsing import looking, marks, until
+from tests.dashboard.incidents import NOW_S, bad_night, serving
 
-__all__ = ["chromium"]
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium"),
-]
+pytestmark = marks
 
 
 @pytest.fixture(scope="module")
@@ -26,75 +20,9 @@ def night(tmp_path_factory):
         yield found
 
 
-@pytest.fixture(scope="module")
-def quiet(tmp_path_factory):
-    found = quiet_night(tmp_path_factory.mktemp("quiet"))
-    with serving(found) as url:
-        found.url = url
-        yield found
-
-
-@contextmanager
-def looking(browser, incidents, path, *, width=1440, scheme="light"):
-    """The page; at the end nothing may have been complained about or fetched elsewhere."""
-    wrong = []
-    context = browser.new_context(
-        viewport={"width": width, "height": 780}, color_scheme=scheme, timezone_id="UTC"
-    )
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on(
-        "request",
-        lambda asked: (
-            None if asked.url.startswith((incidents.url, "data:", "blob:")) else wrong.append(asked)
-        ),
-    )
-    page.goto(incidents.url + path)
-    page.wait_for_selector("main .table, main .empty, main form", state="attached")
-    yield page
-    context.close()
-    assert [each for each in wrong if "422" not in str(each)] == []
-
-
-def paths(night):
-    hostile = next(each.id for each in night.ledger.alerts() if each.id.startswith("img"))
-    return (
-        "/alerts",
-        f"/alerts/{night.alert('chat-ttft').id}",
-        f"/alerts/{night.alert('search-ttft', 'no-data').id}",
-        f"/alerts/{hostile}",
-        "/silences",
-        "/objectives/code-ttft?from=now-2h",
-        "/objectives/batch-e2e",
-        "/objectives/both",
-    )
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "dark"), (360, "light")])
-def test_each_page_is_drawn_and_none_scrolls_sideways(chromium, night, width, scheme):
-    with looking(chromium, night, "/alerts", width=width, scheme=scheme) as page:
-        for path in paths(night):
-            page.goto(night.url + path)
-            page.wait_for_selector("main .table", state="attached")
-
-            assert overflow(page) == 0, path
-            assert page.evaluate("document.title") != "1", path
-
-
-def test_each_page_without_anything_says_what_to_do_next(chromium, quiet):
-    with looking(chromium, quiet, "/alerts", width=360) as page:
-        for path in ("/alerts", "/silences", "/alerts/nothing", "/objectives/nothing"):
-            page.goto(quiet.url + path)
-            page.wait_for_selector("main .empty")
-
-            assert overflow(page) == 0, path
-
-
 def test_a_telephone_shows_the_sentence_and_the_buttons_first(chromium, night):
     path = f"/alerts/{night.alert('chat-ttft').id}"
-    with looking(chromium, night, path, width=360) as page:
+    with looking(chromium, night.url, path, width=360, height=780) as page:
         box = page.get_by_role("button", name="Acknowledge").bounding_box()
 
         assert box["y"] + box["height"] < 780
@@ -102,7 +30,7 @@ def test_a_telephone_shows_the_sentence_and_the_buttons_first(chromium, night):
 
 def test_somebody_takes_an_alert_with_the_keyboard_and_sees_it_at_once(chromium, night):
     told = night.alert("chat-ttft")
-    with looking(chromium, night, f"/alerts/{told.id}") as page:
+    with looking(chromium, night.url, f"/alerts/{told.id}") as page:
         page.get_by_label("Your name").focus()
         page.keyboard.type("grace")
         page.keyboard.press("Tab")
@@ -121,7 +49,7 @@ def test_somebody_takes_an_alert_with_the_keyboard_and_sees_it_at_once(chromium,
 
 
 def test_a_refresh_takes_nothing_away_that_is_being_typed(chromium, night):
-    with looking(chromium, night, f"/alerts/{night.alert('chat-ttft').id}") as page:
+    with looking(chromium, night.url, f"/alerts/{night.alert('chat-ttft').id}") as page:
         page.get_by_label("What is being done").fill("half a sentence")
         for _ in range(3):
             with page.expect_response(lambda answer: "_dash-update-component" in answer.url):
@@ -133,7 +61,7 @@ def test_a_refresh_takes_nothing_away_that_is_being_typed(chromium, night):
 
 def test_a_silence_of_an_alert_wants_a_reason_and_says_so(chromium, night):
     told = night.alert("batch-e2e", "ticket")
-    with looking(chromium, night, f"/alerts/{told.id}") as page:
+    with looking(chromium, night.url, f"/alerts/{told.id}", forgiven=["422"]) as page:
         page.get_by_role("button", name="Silence for 1 h").click()
         page.wait_for_selector(".answer.wrong")
         assert "reason" in page.locator(".answer").inner_text()
@@ -148,7 +76,8 @@ def test_a_silence_of_an_alert_wants_a_reason_and_says_so(chromium, night):
 
 
 def test_a_silence_is_previewed_while_it_is_typed_made_and_ended(chromium, night):
-    with looking(chromium, night, "/silences?match=objective%3Dchat-ttft") as page:
+    path = "/silences?match=objective%3Dchat-ttft"
+    with looking(chromium, night.url, path, forgiven=["422"]) as page:
         until(page, "document.querySelector('.preview').textContent.includes('every alert of 1')")
         page.get_by_label("What: one matcher").fill("nonsense")
         page.wait_for_selector(".preview.wrong")
@@ -177,7 +106,7 @@ def test_a_silence_is_previewed_while_it_is_typed_made_and_ended(chromium, night
 
 
 def test_keys_lead_to_the_pages_and_links_lead_on(chromium, night):
-    with looking(chromium, night, "/") as page:
+    with looking(chromium, night.url, "/") as page:
         page.keyboard.press("g")
         page.keyboard.press("a")
         page.wait_for_selector("#open-title")

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.query import Flow, Stages, StageShare, Window
-from dashboard.attribution import Excess, attribution, grown, growths, last_week, short_text
+from dashboard.attribution import Excess, attribution, grown, growths, short_text
+from dashboard.measure import last_week
 from dashboard.url import PROMPT, View
 from domain.distribution import EMPTY, exact
 from domain.labels import labels_of

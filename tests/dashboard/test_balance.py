@@ -1,5 +1,6 @@
 """The balance page: the last verdict, its table, earlier weeks with what came, and the decision."""
 
+import re
 import socket
 import threading
 from contextlib import contextmanager
@@ -15,15 +16,16 @@ from dashboard.balance import BalancePage
 from dashboard.theme import LOOKS
 from dashboard.url import BALANCE, View
 from dashboard.viewer import Viewer
-from review.shelf import Decision, Shelf
+from review.html_page import html_page
+from review.report import report
+from review.shelf import Decision, Kept, Shelf
+from review.timetable import Standing
 from review.track_record import realised
 from stagewatch.review_api import review_router
+from tests.dashboard.browsing import CHROMIUM, PATIENCE_MS, overflow, until
 from tests.dashboard.incidents import quiet_night
 from tests.dashboard.reading import attributes, text
-from tests.dashboard.test_browser import CHROMIUM, PATIENCE_MS, chromium, overflow, until
 from tests.review.test_report import VERDICTS, recorded
-
-__all__ = ["chromium"]
 
 NOW_S = 1_790_900_000
 WEEK_S = 7 * 86_400
@@ -54,6 +56,27 @@ def drawn(shelf, *, may_act=True):
     view = View(alone=BALANCE)
     content = page.content(None, None, view, viewer)
     return content, page.page(view, content)
+
+
+def test_what_runs_and_a_torn_file_stand_on_the_page(shelf, tmp_path):
+    two_weeks(shelf)
+    torn = tmp_path / "reviews" / "20260101-0123456789.json"
+    torn.write_text("{")
+    shelf.timetable.write(Standing(ran_for_s=1.0, running="chat: 3P:5D", done=4, of=20))
+
+    _, page = drawn(shelf)
+
+    assert "running: chat: 3P:5D, 4 of 20" in text(page)
+    assert f"{torn} is left out" in text(page)
+
+
+def test_a_failed_run_and_the_next_one_stand_on_the_page_before_any_review(shelf):
+    shelf.timetable.write(Standing(ran_for_s=1.0, next_s=NOW_S + WEEK_S, failed="no requests"))
+
+    _, page = drawn(shelf)
+
+    assert "the last scheduled review failed: no requests" in text(page)
+    assert "The next review is due" in text(page)
 
 
 @pytest.mark.parametrize("empty", [True, False])
@@ -127,6 +150,21 @@ def serving(shelf, folder):
     finally:
         http.should_exit = True
         thread.join()
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
+def test_every_report_prints_to_two_pages(chromium, tmp_path, name):
+    path = tmp_path / f"{name}.html"
+    path.write_text(html_page(report(Kept(id="20260930-0123456789", review=recorded(name)))))
+    page = chromium.new_page()
+    page.goto(path.as_uri())
+
+    printed = page.pdf(prefer_css_page_size=True)
+
+    page.close()
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2
 
 
 @pytest.mark.browser

@@ -1,33 +1,14 @@
-"""The pages in a real Chromium: steady, quiet, readable, and deaf to hostile names."""
+"""The pages in a real Chromium: steady, quiet and ready at hand."""
 
 import re
-import shutil
-from urllib.parse import quote
+from contextlib import ExitStack
 
 import pytest
 
+from tests.dashboard.browsing import looking, marks, until
 from tests.dashboard.serving import serving
-from tests.dashboard.worlds import HOSTILE
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-PATIENCE_MS = 75_000  # a lost answer is asked for again after 20 s; a loaded machine may lose two
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium"),
-]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--headless=new"]
-        )
-        yield browser
-        browser.close()
+pytestmark = marks
 
 
 @pytest.fixture(scope="module")
@@ -39,37 +20,10 @@ def site():
 
 @pytest.fixture
 def look(chromium, site):
-    """Open an address; at the end nothing may have been complained about or fetched elsewhere."""
+    """Open an address, once or several times."""
     site.show("night")
-    contexts, complaints, foreign = [], [], []
-
-    def opened(path, *, width=1440, height=900, scheme="light", **more):
-        context = chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme,
-            timezone_id="Europe/Berlin", **more,
-        )  # fmt: skip
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
-        page.on(
-            "console", lambda said: complaints.append(said.text) if said.type == "error" else None
-        )
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: _note(asked.url, site.url, foreign))
-        page.goto(site.url + path)
-        page.wait_for_selector("main .table, main .empty, main .notice")
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert foreign == []
-
-
-def _note(url, own, foreign):
-    if not url.startswith((own, "data:", "blob:")):
-        foreign.append(url)
+    with ExitStack() as stack:
+        yield lambda path, **more: stack.enter_context(looking(chromium, site.url, path, **more))
 
 
 def refreshed(page, times=2):
@@ -78,48 +32,6 @@ def refreshed(page, times=2):
         with page.expect_response(lambda answer: "_dash-update-component" in answer.url):
             pass
     page.wait_for_timeout(100)  # the answer is drawn
-
-
-def until(page, expression):
-    """Ask again until it holds; Playwright's own way needs `eval`, which our policy forbids."""
-    for _ in range(PATIENCE_MS // 100):
-        if page.evaluate(expression):
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError(f"never came true: {expression}")
-
-
-def overflow(page):
-    return page.evaluate(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    )
-
-
-@pytest.mark.parametrize("world", ["night", "healthy", "empty", "unpromised"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_fleet_page_is_drawn_in_every_state(look, site, world, scheme):
-    site.show(world)
-    page = look("/", scheme=scheme)
-
-    assert page.locator("main").is_visible()
-    assert overflow(page) == 0
-
-
-@pytest.mark.parametrize("service", ["chat", "batch", "code", "search", "voice", "nobody"])
-def test_the_service_page_is_drawn_in_every_state(look, service):
-    page = look(f"/service/{service}")
-    page.wait_for_selector(".js-plotly-plot .xaxislayer-above")
-
-    assert page.locator(".js-plotly-plot").count() == 5
-    assert overflow(page) == 0
-
-
-@pytest.mark.parametrize("path", ["/", "/service/chat", "/service/batch?by=replica"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_telephone_shows_every_page_without_scrolling_sideways(look, path, scheme):
-    page = look(path, width=360, height=740, scheme=scheme)
-
-    assert overflow(page) == 0
 
 
 def test_the_first_screen_of_a_telephone_says_what_is_wrong(look):
@@ -146,14 +58,6 @@ def test_a_link_opens_the_same_page_and_back_goes_back(look, site):
     page.go_back()
     page.wait_for_selector("h2:has-text('Services')")
     assert page.url == f"{site.url}/?from=now-6h"
-
-
-def test_a_copied_address_shows_the_same_view(look):
-    page = look("/service/chat?by=model&from=now-15m&where=region%3Deu-west-1")
-
-    assert page.locator(".time [aria-current]").inner_text() == "15 min"
-    assert page.locator(".choices [aria-current]").inner_text() == "model"
-    assert "eu-west-1" in page.locator(".chip").inner_text()
 
 
 def test_a_refresh_changes_values_in_place_and_opens_and_closes_nothing(look):
@@ -208,24 +112,6 @@ def test_stages_are_coloured_as_in_the_bar_beside_them(look):
     assert drawn == bar
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_is_text(look, site, name):
-    site.show("hostile")
-    page = look(f"/service/{quote(name, safe='')}")
-
-    assert page.locator("h1").inner_text().strip().startswith(name[:60])
-    assert page.locator("img").count() == 0
-    assert overflow(page) == 0
-
-
-def test_hostile_names_on_the_fleet_page_are_text(look, site):
-    site.show("hostile")
-    page = look("/", width=360, height=740)
-
-    assert page.locator("img").count() == 0
-    assert overflow(page) == 0
-
-
 def test_the_theme_follows_the_system_until_the_reader_chooses(look):
     page = look("/", scheme="dark")
     background = "getComputedStyle(document.body).backgroundColor"
@@ -260,27 +146,6 @@ def test_keys_do_what_the_list_says(look, site):
     page.keyboard.type("code?")
     until(page, "location.search.includes('find=code')")
     assert not page.locator("dialog#keys").is_visible()
-
-
-def test_every_control_can_be_reached_by_tab_and_shows_it(look):
-    page = look("/service/chat")
-    page.wait_for_selector(".js-plotly-plot .xaxislayer-above")
-    wanted = page.locator("#stagewatch :is(a[href], button, summary):visible").count()
-    reached = set()
-    for _ in range(3 * wanted):  # round and round: the page refreshes meanwhile
-        if len(reached) >= wanted:
-            break
-        page.keyboard.press("Tab")
-        place = page.evaluate(
-            "(() => { const e = document.activeElement;"
-            " const all = [...document.querySelectorAll('#stagewatch :is(a[href], button, summary)')];"
-            " return [all.indexOf(e), getComputedStyle(e).outlineStyle] })()"
-        )
-        if place[0] >= 0:
-            reached.add(place[0])
-            assert place[1] == "solid"
-
-    assert len(reached) >= wanted
 
 
 def test_the_first_tab_is_the_way_past_the_header(look):
@@ -320,3 +185,21 @@ def test_motion_is_as_reduced_as_the_reader_wants(look):
     )
 
     assert moving == 0
+
+
+_STATES = """() => [...document.querySelectorAll("main .state")].map((each) => {
+  const style = getComputedStyle(each.querySelector(".shape"));
+  const word = each.querySelector(":scope > span:last-child").textContent.replace(/^[0-9]+ /, "");
+  return [each.className, each.querySelector(".shape").textContent, style.color, style.backgroundImage !== "none", word];
+})"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_healthy_no_traffic_and_not_observed_look_different_from_each_other(look, scheme):
+    page = look("/", scheme=scheme)
+    seen = {kind: tuple(looks) for kind, *looks, _ in page.evaluate(_STATES)}
+
+    assert len(seen) == 5, "the night has one promise in each state"
+    assert len({looks[0] for looks in seen.values()}) == 5
+    assert len({looks[1] for looks in seen.values()}) == 5
+    assert [kind for kind, looks in seen.items() if looks[2]] == ["state state-not-observed"]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.figures import Band, Frame, Line, Mark, Threshold, chart, thin
+from dashboard.figures import Band, Frame, Instant, Line, Mark, Threshold, chart, thin
+from dashboard.overlays import names
 
 with_gaps_s = st.lists(st.one_of(st.just(np.nan), st.floats(0, 100)), max_size=60).map(np.array)
 buckets = st.integers(1, 20)
@@ -181,3 +182,18 @@ def test_stages_stand_on_each_other():
         "then-decode-next-none-",
     ]
     assert figure["layout"]["yaxis"]["range"][1] == pytest.approx(3 * 1.08)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.text("abcdef", max_size=30)), max_size=40))
+def test_names_above_a_chart_stand_beside_each_other_and_inside_it(told):
+    since_ms, until_ms = 1e12, 1e12 + 3.6e6
+    letter_ms = (until_ms - since_ms) / 36
+    instants = [Instant(at_ms=since_ms + at * 3.6e6, label=label) for at, label in told]
+    ends_ms = since_ms
+
+    for each in names(instants, since_ms=since_ms, until_ms=until_ms):
+        wide_ms = letter_ms * (len(each["text"]) + 1)
+        left_ms = each["x"] - {"left": 0, "center": 0.5, "right": 1}[each["xanchor"]] * wide_ms
+        assert left_ms >= ends_ms - 0.06 * wide_ms
+        assert left_ms + wide_ms <= until_ms + 0.06 * wide_ms
+        ends_ms = left_ms + wide_ms

@@ -6,8 +6,9 @@ from fractions import Fraction
 import pytest
 from dash import html
 
-from collector.query import Replica
-from dashboard import fleet
+from collector.query import Replica, Selection
+from dashboard import fleet, promises
+from dashboard.measure import together
 from dashboard.url import View
 from domain.indicator import LatencyIndicator
 from domain.labels import labels_of
@@ -283,3 +284,30 @@ def test_replicas_under_two_names_are_not_called_unasked(reader, ledger, viewer)
 
     assert "1 of 1 and 1 under other names" in told
     assert "that nobody asks" not in told
+
+
+def test_promises_of_many_services_say_what_each_alone_would_say(reader, ledger, viewer):
+    view = View()
+    window = view.window(viewer.now_s)
+    standings = [
+        each
+        for each in ledger.standings()
+        if isinstance(each.objective.indicator, LatencyIndicator)
+    ]
+    asked = reader.asked
+    together_ = promises._Latencies(reader, window, standings)
+
+    assert len({each.objective.indicator.where for each in standings}) > 2
+    for each in standings:
+        alone = reader.latency(
+            each.objective.indicator.metric,
+            Selection(window=window, where=each.objective.indicator.where),
+        )
+        found, told = together_.of(each.objective.indicator), together(alone)
+        assert (found is None) == (told is None)
+        if found is not None and told is not None:
+            assert (found.low.tolist(), found.high.tolist()) == (
+                told.low.tolist(),
+                told.high.tolist(),
+            )
+    assert reader.asked > asked

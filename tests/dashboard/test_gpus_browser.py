@@ -13,19 +13,13 @@ from collector.reader import StoreReader
 from collector.store import open_store
 from dashboard.app import attach
 from tests.collector.gpu_fleet import NOW, WELL, fleet
+from tests.dashboard.browsing import looking, marks, overflow
 from tests.dashboard.memory import MemoryLedger, MemoryReader
-from tests.dashboard.test_browser import CHROMIUM, chromium, overflow
 from tests.dashboard.worlds import WORLDS
 
-__all__ = ["chromium"]
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium"),
-]
+pytestmark = marks
 
 CHAT = {"service": "chat", "replica": "r0", "role": "decode", "pool": "a"}
-HOSTILE = '"><img src=x onerror="document.title=1">\u202e'
 
 
 @contextmanager
@@ -45,25 +39,6 @@ def serving(folder, at_s):
         thread.join(timeout=10)
         listener.close()
         reader.close()
-
-
-@contextmanager
-def looking(browser, folder, *, at_s=NOW, width=1440, scheme="light"):
-    """The page; at the end nothing may have been complained about or fetched elsewhere."""
-    wrong = []
-    with serving(folder, at_s) as url:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, timezone_id="UTC"
-        )
-        page = context.new_page()
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda a: None if a.url.startswith((url, "data:")) else wrong.append(a))
-        page.goto(f"{url}/gpus")
-        page.wait_for_selector("main .table, main .empty", timeout=75_000)
-        yield page
-        context.close()
-    assert wrong == []
 
 
 def held(_):
@@ -101,7 +76,10 @@ def folder(tmp_path_factory):
 def test_trouble_stands_first_with_its_reason_and_nothing_old_is_shown(
     chromium, folder, width, scheme
 ):
-    with looking(chromium, folder, width=width, scheme=scheme) as page:
+    with (
+        serving(folder, NOW) as url,
+        looking(chromium, url, "/gpus", width=width, scheme=scheme) as page,
+    ):
         rows = page.locator("section[aria-label=Now] tbody tr").all_inner_texts()
         down = page.locator("ul[aria-label='GPUs that do not answer'] li").all_inner_texts()
 
@@ -114,7 +92,7 @@ def test_trouble_stands_first_with_its_reason_and_nothing_old_is_shown(
 
 
 def test_causes_pools_and_strips_are_drawn_and_said(chromium, folder):
-    with looking(chromium, folder) as page:
+    with serving(folder, NOW) as url, looking(chromium, url, "/gpus") as page:
         causes = page.locator("section[aria-label^='Held down'] .heat").first
         pools = page.locator("section[aria-label=Pools] tbody").inner_text()
 
@@ -129,25 +107,10 @@ def test_causes_pools_and_strips_are_drawn_and_said(chromium, folder):
 def test_without_any_gpu_the_next_command_stands_there(chromium, tmp_path):
     open_store(tmp_path).close()
 
-    with looking(chromium, tmp_path, width=360, scheme="dark") as page:
+    with (
+        serving(tmp_path, NOW) as url,
+        looking(chromium, url, "/gpus", width=360, scheme="dark") as page,
+    ):
         assert "stagewatch exporter gpu --once" in page.locator(".empty").inner_text()
         assert page.locator("section:visible").count() == 1
-        assert overflow(page) == 0
-
-
-def test_a_hostile_name_is_text(chromium, tmp_path):
-    own = {"gpu_name": HOSTILE}
-    served = [{**CHAT, "service": HOSTILE, "replica": HOSTILE * 3}]
-    gone = {"gpu_up": 0, f"gpu_down/{HOSTILE}": 1}
-    fleet(
-        tmp_path,
-        [lambda _: (WELL, {}, served, own), lambda _: (gone, {}, served, own)],
-        node=HOSTILE,
-        length_s=200,
-    )
-
-    with looking(chromium, tmp_path, width=360) as page:
-        assert page.locator("img").count() == 0
-        assert HOSTILE in page.locator("section[aria-label=Now]").inner_text()
-        assert "Stagewatch" in page.title()
         assert overflow(page) == 0

@@ -13,19 +13,13 @@ from collector.reader import StoreReader
 from collector.store import open_store
 from dashboard.app import attach
 from dashboard.vitals import ReceiverState, Vitals
+from tests.dashboard.browsing import looking, marks, overflow
 from tests.dashboard.memory import MemoryLedger, MemoryReader
 from tests.dashboard.outside_scene import HOSTILE, NOW, SLOWEST, scene, trace_id
-from tests.dashboard.test_browser import CHROMIUM, chromium, overflow
 from tests.dashboard.worlds import WORLDS
 
-__all__ = ["chromium"]
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium"),
-]
+pytestmark = marks
 ONE = f"/requests/{trace_id(SLOWEST)}"
-PATIENCE_MS = 75_000
 READY = "main section .table:visible, main .empty:visible"
 
 
@@ -64,25 +58,6 @@ def sites(tmp_path_factory):
         yield {"full": one, "empty": other}
 
 
-@contextmanager
-def looking(browser, url, path, *, width=1440, scheme="light"):
-    """The page; at the end nothing may have been complained about or fetched elsewhere."""
-    wrong = []
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, timezone_id="UTC"
-    )
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda a: None if a.url.startswith((url, "data:")) else wrong.append(a.url))
-    page.goto(url + path)
-    page.wait_for_selector(READY)
-    yield page
-    context.close()
-    assert wrong == []
-
-
 @pytest.mark.parametrize(
     ("path", "scheme", "words"),
     [
@@ -95,7 +70,7 @@ def looking(browser, url, path, *, width=1440, scheme="light"):
 def test_each_page_tells_its_trouble_under_any_name_on_a_telephone(
     chromium, sites, path, scheme, words
 ):
-    with looking(chromium, sites["full"], path, width=360, scheme=scheme) as page:
+    with looking(chromium, sites["full"], path, width=360, scheme=scheme, ready=READY) as page:
         said = page.locator("main").inner_text()
 
         assert words in said
@@ -106,7 +81,7 @@ def test_each_page_tells_its_trouble_under_any_name_on_a_telephone(
 
 
 def test_empty_pages_say_the_command_and_keys_lead_from_one_to_the_next(chromium, sites):
-    with looking(chromium, sites["empty"], "/requests", width=360) as page:
+    with looking(chromium, sites["empty"], "/requests", width=360, ready=READY) as page:
         assert "--otlp-traces-endpoint" in page.locator("main .empty").inner_text()
         page.keyboard.press("g")
         page.keyboard.press("p")
@@ -123,7 +98,7 @@ def test_empty_pages_say_the_command_and_keys_lead_from_one_to_the_next(chromium
 
 
 def test_fields_and_links_make_an_address_that_shows_the_same(chromium, sites):
-    with looking(chromium, sites["full"], "/requests") as page:
+    with looking(chromium, sites["full"], "/requests", ready=READY) as page:
         page.fill("textarea[name=over]", "1")
         page.press("textarea[name=over]", "Enter")
         page.wait_for_url("**/requests?over=1")
@@ -137,7 +112,7 @@ def test_fields_and_links_make_an_address_that_shows_the_same(chromium, sites):
 
 
 def test_a_press_on_a_dot_opens_its_request_and_on_a_step_its_requests(chromium, sites):
-    with looking(chromium, sites["full"], "/requests?over=5") as page:
+    with looking(chromium, sites["full"], "/requests?over=5", ready=READY) as page:
         dot = page.locator('[id*="cloud"] .points path').first
         dot.wait_for()
         box = dot.bounding_box()

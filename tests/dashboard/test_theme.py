@@ -1,41 +1,41 @@
-"""States that can be told apart at 3 a.m., by anybody."""
+"""States that can be told apart at 3 a.m., by anybody: by colour, and by word and shape without it.
+
+Distances are CIEDE2000 (CIE 142-2001; a just noticeable one is about 1), contrasts WCAG 2.1's, and
+what other eyes see is simulated after Viénot, Brettel and Mollon 1999 (protanopia, deuteranopia)
+and Brettel, Viénot and Mollon 1997 (tritanopia); coloraide computes all of them.
+"""
 
 from itertools import combinations, pairwise
 
-import numpy as np
 import pytest
+from coloraide import Color
 
 from dashboard.figures import GREY, HUE
+from dashboard.parts import badge
 from dashboard.theme import DARK, LIGHT, LOOKS, STAGE_SHADES, State, css, css_class
+from tests.dashboard.reading import text
 from tests.paths import ROOT
 
-# Machado, Oliveira and Fernandes 2009, severity 1
-DEFICIENCIES = {
-    "none": np.eye(3),
-    "protan": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
-    "deutan": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
-    "tritan": np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]),
-}  # fmt: skip
-TO_LMS = np.array([[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566], [0.0883024619, 0.2817188376, 0.6299787005]])  # fmt: skip
-TO_LAB = np.array([[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4285922050, 0.4505937099], [0.0259040371, 0.7827717662, -0.8086757660]])  # fmt: skip
+EYES = (None, "protan", "deutan", "tritan")
+THEMES = ("light", "dark")
+PALETTES = {"light": LIGHT, "dark": DARK}
 
 
-def linear(colour):
-    channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+def seen(colour, eye):
+    return Color(colour) if eye is None else Color(colour).filter(eye)
+
+
+def distance(one, other, eye):
+    return seen(one, eye).delta_e(seen(other, eye), method="2000")
 
 
 def contrast(one, other):
-    weights = np.array([0.2126, 0.7152, 0.0722])
-    darker, lighter = sorted(float(weights @ linear(each)) for each in (one, other))
-    return (lighter + 0.05) / (darker + 0.05)
+    return Color(one).contrast(other, method="wcag21")
 
 
-def distance(one, other, deficiency):
-    """In Oklab, where just noticeable is about 0.02."""
-    seen = (np.clip(DEFICIENCIES[deficiency] @ linear(each), 0, 1) for each in (one, other))
-    first, second = (TO_LAB @ np.cbrt(TO_LMS @ each) for each in seen)
-    return float(np.linalg.norm(first - second))
+def nearest(pairs, eye):
+    """The two that are nearest to each other, and how far apart they are."""
+    return min((round(distance(*pair, eye), 1), *pair) for pair in pairs)
 
 
 @pytest.mark.parametrize("state", State)
@@ -59,28 +59,51 @@ def test_a_line_stands_out_in_both_themes(palette, colour):
     assert contrast(colour, palette.page) >= 3
 
 
-@pytest.mark.parametrize("deficiency", DEFICIENCIES)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_any_two_states_differ_for_every_eye(theme, deficiency):
+@pytest.mark.parametrize("eye", EYES)
+@pytest.mark.parametrize("theme", THEMES)
+def test_any_two_states_differ_for_every_eye(theme, eye):
     colours = [getattr(look, theme) for look in LOOKS.values()]
 
-    assert min(distance(*pair, deficiency) for pair in combinations(colours, 2)) > 0.12
+    assert nearest(combinations(colours, 2), eye) > (20,)
 
 
-@pytest.mark.parametrize("deficiency", DEFICIENCIES)
+@pytest.mark.parametrize("eye", EYES)
+@pytest.mark.parametrize("theme", THEMES)
+def test_no_state_is_the_page_it_stands_on_for_any_eye(theme, eye):
+    ground = PALETTES[theme].page
+
+    assert nearest([(getattr(look, theme), ground) for look in LOOKS.values()], eye) > (30,)
+
+
+@pytest.mark.parametrize("eye", EYES)
 @pytest.mark.parametrize("theme", [0, 1])
-def test_stages_that_lie_side_by_side_differ_for_every_eye(theme, deficiency):
+def test_stages_that_lie_side_by_side_differ_for_every_eye(theme, eye):
     colours = [shades[theme] for shades in STAGE_SHADES.values()]
-    side_by_side = [
-        *pairwise(colours),
-        *zip(colours, colours[2:], strict=False),
-    ]  # one may be missing
+    one_missing = zip(colours, colours[2:], strict=False)
 
-    assert min(distance(*pair, deficiency) for pair in side_by_side) > 0.08
+    assert nearest([*pairwise(colours), *one_missing], eye) > (15,)
 
 
-def test_no_two_states_share_a_symbol():
+@pytest.mark.parametrize("eye", EYES)
+def test_the_two_kinds_of_line_differ_for_every_eye(eye):
+    assert distance(HUE, GREY, eye) > 10
+
+
+def test_without_any_colour_a_state_is_told_by_its_word_and_its_shape():
+    told = {text(badge(state)) for state in State}
+
+    assert len(told) == len(State)
     assert len({look.symbol for look in LOOKS.values()}) == len(State)
+    for state in State:
+        assert text(badge(state)) == f"{LOOKS[state].symbol} {state}"
+
+
+def test_no_state_is_told_by_red_against_green():
+    """Healthy is blue: the pair that most often fails an eye is not in use."""
+    hue = {state: Color(LOOKS[state].light).convert("oklch")["hue"] for state in State}
+
+    assert 220 < hue[State.HEALTHY] < 280
+    assert not any(100 < each < 180 for each in hue.values())
 
 
 def test_a_state_has_a_name_in_the_style_sheet():

@@ -56,6 +56,32 @@ def test_any_value_of_a_known_field_opens_some_page(pairs):
     assert isinstance(View.from_link("/", query), View)
 
 
+def test_a_link_of_grafana_opens_the_same_time_and_the_values_that_are_chosen_alone():
+    link = (
+        "/service/chat?from=1790000000123&to=1790003600999&var-service=chat&var-model=llama"
+        "&var-role=$__all&var-replica=a&var-replica=b&var-stagewatch=http://x&var-region=All"
+    )
+
+    view = opened(link)
+
+    assert view == View(
+        service="chat",
+        fixed=Window(since_s=1_790_000_000, until_s=1_790_003_600),
+        where=(("model", "llama"),),
+    )
+
+
+def test_what_our_own_link_asks_for_goes_before_a_variable_of_grafana():
+    assert opened("/service/chat?var-replica=a&where=replica=b").where == (("replica", "b"),)
+
+
+@given(st.lists(st.tuples(st.sampled_from([f"var-{name}" for name in LABEL_NAMES]), words)))
+def test_any_variable_opens_some_page(pairs):
+    query = "&".join(f"{name}={value}" for name, value in pairs)
+
+    assert isinstance(View.from_link("/probes", query), View)
+
+
 def test_an_old_link_with_an_unknown_field_still_opens():
     assert opened("/?by=replica&colour=blue") == View(by="replica")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.energy import EnergyWindow, energy_per_token, fit_energy
-from domain.headroom import dram_bytes_per_s, headroom
+from domain.headroom import headroom
 from domain.straggler import GroupMember, stragglers
 from domain.throttle import HARMFUL, throttle_shares, worst_of
 from domain.wedge import GpuSign, WedgeState, wedge
@@ -190,7 +190,3 @@ def test_nothing_known_is_no_headroom_and_utilisation_is_refused():
     assert headroom({"dram_bandwidth": None}, gpus=4) is None
     with pytest.raises(ValueError, match="not how much is left"):
         headroom({"gpu_busy": 0.1}, gpus=4)
-
-
-def test_bandwidth_is_ratio_times_both_edges_of_the_bus():
-    assert dram_bytes_per_s(1.0, 2.619e9, 5120) == pytest.approx(3.35e12, rel=1e-2)

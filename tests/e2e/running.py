@@ -79,6 +79,6 @@ class Stagewatch:
                 self.pages_url = found[1]
             if found := _OTLP.search(line):
                 self.otlp_url = found[1]
-            if self.pages_url and self.otlp_url:
+            if self.pages_url and (self.otlp_url or "dashboard" in self._command):
                 self._known.set()
         self._known.set()

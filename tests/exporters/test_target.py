@@ -467,3 +467,15 @@ def test_no_damage_to_a_page_makes_a_negative_count_or_an_error(texts):
             assert (one.distribution.low >= 0).all()
             assert one.distribution.low.sum() == one.distribution.high.sum() > 0
         export_request(reading)
+
+
+def test_what_the_operator_declares_is_told_with_every_page_and_the_process_tells_its_cpu():
+    target = TargetState(TARGET, declared={"request_slots": 8.0})
+    text = histogram([0.2]) + "vllm:num_requests_swapped 3.0\nprocess_cpu_seconds_total "
+
+    target.observe(page(f"{text}10.0\n"), SECOND_NS)
+    second = target.observe(page(f"{text}10.9\n"), 2 * SECOND_NS)
+
+    assert level(second, "request_slots") == 8.0
+    assert level(second, "requests_swapped") == 3.0
+    assert increments(second, "process_cpu") == pytest.approx(0.9)

@@ -17,6 +17,7 @@ _FILLED = {
     "$objective": ".*",
     "$gpu_uuid": ".*",
     "$replica": ".*",
+    "$region": ".*",
 }
 
 

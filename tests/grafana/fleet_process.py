@@ -1,4 +1,4 @@
-"""Everything that the dashboards show, for half a minute: the demo, its sidecar, GPUs, probes, AWS."""
+"""Everything that the dashboards show, for half a minute: demo, sidecars, GPUs, probes, AWS, trouble."""
 
 import math
 import socket
@@ -7,7 +7,11 @@ import time
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
+
 from exporters.cloudwatch.run import run as run_cloudwatch
+from exporters.engine.run import run as run_engine
+from exporters.engine.settings import EngineSettings
 from exporters.probe.run import run as run_probe
 from exporters.probe.settings import ProbeSettings
 from tests.e2e.prometheus_process import Prometheus
@@ -30,6 +34,10 @@ _LAST_TO_COME = (
     "rate(stagewatch_cloudwatch_points_total[20s])",
     "stagewatch_gpu_xid_errors_total",
     'stagewatch_conditions_open{condition="engine stalled"}',
+    "stagewatch_endpoint_latency_seconds",
+    "stagewatch_endpoint_level",
+    "rate(stagewatch_failed_scrapes_total[20s])",
+    "rate(stagewatch_exports_dropped_total[20s])",
 )
 
 
@@ -37,12 +45,14 @@ _LAST_TO_COME = (
 def scraped(folder, seconds):
     """A Prometheus that has scraped all of it until the rarest was there, or for so long."""
     with ExitStack() as stack:
+        demo, otlp = _demo(stack, folder / "demo")
         targets = {
             "gpu": _gpus(stack, folder / "gpu"),
             "probe": _probes(stack, folder / "probe"),
-            "cloudwatch": _cloudwatch(stack, folder / "cloudwatch"),
+            "cloudwatch": _cloudwatch(stack, folder / "cloudwatch", otlp),
             "night": _night(stack),
-            **_demo(stack, folder / "demo"),
+            "trouble": _trouble(stack, folder / "trouble"),
+            **demo,
         }
         addresses = {job: [f"127.0.0.1:{port}"] for job, port in targets.items()}
         prometheus = stack.enter_context(
@@ -52,6 +62,7 @@ def scraped(folder, seconds):
                 options=("--enable-feature=exemplar-storage",),
             )
         )
+        prometheus.collectors_page = f"{otlp}/metrics"
         until_s = time.monotonic() + seconds
         while time.monotonic() < until_s and not _is_whole(prometheus):
             time.sleep(1)
@@ -73,7 +84,10 @@ def _demo(stack, folder):
             STAGEWATCH_SUMMARY__WINDOW_S="60",
         )
     )
-    return {"sidecar": side, "stagewatch": int(demo.pages_url.rpartition(":")[2])}
+    refused = httpx.post(f"{demo.otlp_url}/v1/traces", content=b"no export")
+    assert refused.status_code == 415
+    pages = int(demo.pages_url.rpartition(":")[2])
+    return {"sidecar": side, "stagewatch": pages}, demo.otlp_url
 
 
 def _gpus(stack, folder):
@@ -88,7 +102,15 @@ def _gpus(stack, folder):
 def _probes(stack, folder):
     server = stack.enter_context(StreamingServer(tokens=10))
     settings = ProbeSettings(
-        targets=[target_of(server.url, handshakes=1, name="edge")],
+        targets=[
+            target_of(
+                server.url,
+                handshakes=1,
+                name="edge",
+                input_usd_per_million=1.0,
+                output_usd_per_million=4.0,
+            )
+        ],
         interval_s=2.0,
         endpoint=None,
         spool_dir=folder / "spool",
@@ -98,20 +120,25 @@ def _probes(stack, folder):
     return _in_thread(stack, run_probe, settings)
 
 
-def _cloudwatch(stack, folder):
+def _cloudwatch(stack, folder, otlp):
+    """What it reads goes to the collector of the demo, which tells of it once it has settled."""
     server = stack.enter_context(fake_cloudwatch())
     minute = math.floor(time.time() / 60) * 60
     for ago in range(1, 11):
         at_s = minute - 60 * ago
         server.account.put("AWS/SageMaker", "Invocations", VARIANT, at_s, [1.0] * 3)
         server.account.put("AWS/SageMaker", "ModelLatency", VARIANT, at_s, [2e6, 3e6, 12e6])
+        server.account.put("/aws/sagemaker/Endpoints", "GPUUtilization", VARIANT, at_s, [240.0])
         server.account.put("AWS/Bedrock", "TimeToFirstToken", MODEL, at_s, [400.0])
+        server.account.put("AWS/Bedrock", "Invocations", MODEL, at_s, [1.0])
+        server.account.put("AWS/Bedrock", "InvocationThrottles", MODEL, at_s, [1.0])
+        server.account.put("AWS/Bedrock", "OutputTokenCount", MODEL, at_s, [120.0])
     settings = settings_of(
         SAGEMAKER,
         BEDROCK,
         url=server.url,
         scope={"budget_usd_per_day": 1.0},
-        endpoint=None,
+        endpoint=otlp,
         spool_dir=folder / "spool",
         listen_port=0,
     )
@@ -120,14 +147,33 @@ def _cloudwatch(stack, folder):
 
 def _night(stack):
     """The reviewed summary of a bad night: in a quarter of a minute no promise is broken."""
-    page = (ROOT / "tests" / "golden" / "summary-page.txt").read_bytes()
+    return _answering(stack, 200, (ROOT / "tests" / "golden" / "summary-page.txt").read_bytes())
+
+
+def _trouble(stack, folder):
+    """A sidecar whose engine is gone and whose collector refuses what it sends."""
+    settings = EngineSettings(
+        targets=[{"url": f"http://127.0.0.1:{_free_port()}", "service": "gone"}],
+        endpoint=f"http://127.0.0.1:{_answering(stack, 400, b'')}",
+        spool_dir=folder / "spool",
+        listen_port=0,
+    )
+    return _in_thread(stack, run_engine, settings)
+
+
+def _answering(stack, status, body):
+    """The port of a server that answers everything so."""
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self):
-            self.send_response(200)
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(status)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()
-            self.wfile.write(page)
+            self.wfile.write(body)
+
+        def do_POST(self):
+            self.do_GET()
 
         def log_message(self, *_):
             """Nobody reads it."""

@@ -1,12 +1,16 @@
 """The dashboards are made from code, speak our words, and ask what Prometheus understands."""
 
+import json
 import re
 from urllib.parse import urlsplit
 
 import promql_parser
 import pytest
 import yaml
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
+from collector.query import Window
 from dashboard.theme import LIGHT, LOOKS, STAGE_SHADES, State
 from dashboard.url import View
 from domain.metric import METRICS
@@ -27,6 +31,40 @@ EVERY = [
 @pytest.mark.parametrize("name", sorted(WRITTEN))
 def test_a_dashboard_is_the_reviewed_one_golden(golden, name):
     golden(f"../../grafana/dashboards/{name}", WRITTEN[name])
+
+
+@pytest.mark.parametrize("name", sorted(WRITTEN))
+def test_the_sdk_reads_what_it_wrote_and_knows_all_of_it(name):
+    read = Dashboard.from_json(json.loads(WRITTEN[name]))
+
+    again = JSONEncoder(sort_keys=True, indent=2, ensure_ascii=False).encode(read)
+    assert json.loads(again) == json.loads(WRITTEN[name])
+    assert read.uid == f"stagewatch-{name.removesuffix('.json')}"
+    assert read.schema_version >= 36
+
+
+def test_every_panel_of_a_dashboard_has_a_title_of_its_own_and_can_be_found():
+    for board in READ.values():
+        titles = [(panel["title"], panel["gridPos"]["y"]) for panel in panels(board)]
+        assert all(title for title, _ in titles)
+        assert len({panel["id"] for panel in panels(board)}) == len(titles)
+
+
+@pytest.mark.parametrize("panel", EVERY)
+def test_a_rate_looks_over_as_long_as_grafana_says(panel):
+    for target in panel["targets"]:
+        assert set(re.findall(r"\[(.*?)\]", target["expr"])) <= {"$__rate_interval"}
+
+
+def test_a_variable_of_many_values_has_all_of_them_and_is_asked_for_by_expression():
+    for board in READ.values():
+        for each in board["templating"]["list"]:
+            if each["type"] != "query":
+                continue
+            assert each["refresh"] == 2, "again when the time range changes"
+            assert each["includeAll"] is each["multi"]
+            asked_for = re.findall(rf'(\W+)"\$\{{?{each["name"]}\b', str(board["panels"]))
+            assert set(asked_for) == {"=~"}
 
 
 def test_no_dashboard_is_left_over():
@@ -69,13 +107,46 @@ def test_a_dashboard_uses_the_variables_it_has_and_has_those_it_uses(name):
 
 @pytest.mark.parametrize("name", sorted(READ))
 def test_the_link_of_a_dashboard_opens_a_page_of_ours(name):
-    (ours,) = [link["url"] for link in READ[name]["links"] if link["type"] == "link"]
-    path = urlsplit(ours.replace("${stagewatch}", "http://x").replace("${service}", "chat")).path
+    (ours,) = [link for link in READ[name]["links"] if link["type"] == "link"]
+    assert ours["url"].startswith("${stagewatch}/")
+    assert ours["keepTime"]
+    assert ours["includeVars"]
 
-    view = View.from_link(path, "")
+    view = opened(ours["url"], "from=now-6h&to=now&var-service=a%2Fb&var-model=m&var-role=$__all")
 
-    assert ours.startswith("${stagewatch}/")
-    assert path in ("/", view.path())
+    assert view.path() == filled(urlsplit(ours["url"]).path.removeprefix("${stagewatch}"))
+    assert view.span_s == 6 * 3600
+    assert ("model", "m") in view.where
+    assert "role" not in dict(view.where)
+
+
+@pytest.mark.parametrize("panel", EVERY)
+def test_a_line_leads_to_what_it_is_of_over_the_same_time(panel):
+    for link in panel["fieldConfig"]["defaults"].get("links", ()):
+        asked_labels = set(re.findall(r"__field\.labels\.(\w+):", link["url"]))
+        view = opened(link["url"], "")
+
+        assert view.fixed == Window(since_s=1_790_000_000, until_s=1_790_003_600)
+        assert all(told_by(view, name) == "a/b" for name in asked_labels)
+        for target in panel["targets"]:  # else the address would have a hole
+            kept = re.search(r"by \(([\w, ]+)\)", target["expr"])[1].split(", ")
+            assert asked_labels <= {*kept}
+
+
+def opened(url, more):
+    """What our page shows when Grafana has filled the link in."""
+    parts = urlsplit(filled(url) + ("&" if "?" in url else "?") + more)
+    return View.from_link(parts.path, parts.query)
+
+
+def filled(url):
+    url = url.replace("${stagewatch}", "http://x:8400")
+    url = url.replace("${__from}", "1790000000000").replace("${__to}", "1790003600000")
+    return re.sub(r"\$\{[\w.]+:percentencode\}", "a%2Fb", url)
+
+
+def told_by(view, name):
+    return {"service": view.service, "objective": view.one}.get(name) or dict(view.where)[name]
 
 
 def test_our_alerts_and_engines_are_annotations_on_every_dashboard():

@@ -1,5 +1,6 @@
 """Reviews that are kept: whole or not at all, found again, and decided about by name."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -84,15 +85,33 @@ def test_a_decision_says_who_and_why_in_a_sentence(wrong):
         said(**wrong)
 
 
-def test_a_damaged_file_is_an_error_that_says_so(shelf, tmp_path):
+@pytest.mark.parametrize(
+    ("torn", "says"), [(b"{", "no JSON"), (b"\xff", "cannot be read"), (b"[]", "format is None")]
+)
+def test_a_damaged_file_is_named_and_hides_no_other(shelf, tmp_path, torn, says):
+    kept = shelf.keep(recorded("move"))
+    damaged = shelf.keep(replace(recorded("keep"), until_s=recorded("keep").until_s + WEEK_S))
+    path = tmp_path / "reviews" / f"{damaged.id}.json"
+    path.write_bytes(torn)
+
+    assert shelf.all() == [kept]
+    (said_of_it,) = shelf.damaged()
+    assert str(path) in said_of_it
+    assert says in said_of_it
+    with pytest.raises((InputError, StoreError), match=says):
+        shelf.one(damaged.id)
+
+
+def test_a_review_of_an_earlier_version_lacks_what_came_later_and_is_read(shelf, tmp_path):
     kept = shelf.keep(recorded("move"))
     path = tmp_path / "reviews" / f"{kept.id}.json"
-    path.write_text("{")
-    with pytest.raises(InputError, match="no JSON"):
-        shelf.all()
-    path.write_bytes(b"\xff")
-    with pytest.raises(StoreError, match=kept.id):
-        shelf.one(kept.id)
+    told = json.loads(path.read_text())
+    later = ("generation_s", "by_slots", "held_tokens", "kv_token_bytes")
+    told["sizing"] = {name: value for name, value in told["sizing"].items() if name not in later}
+    path.write_text(json.dumps(told))
+
+    assert shelf.one(kept.id).review.sizing.prefill == recorded("move").sizing.prefill
+    assert shelf.one(kept.id).review.sizing.by_slots is None
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path):

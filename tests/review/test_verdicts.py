@@ -30,6 +30,8 @@ def fine():
 def test_a_promise_that_is_missed_and_could_be_kept_moves_a_worker_canary_first(starved):
     assert starved.verdict.kind is VerdictKind.MOVE
     assert starved.verdict.says == ("Canary first: Move 1 decode → prefill (2P:6D → 3P:5D)")
+    assert starved.verdict.reasons[1].startswith("with 3P:5D 9")
+    assert starved.verdict.reasons[1].endswith(", at the same cost")
     assert starved.observed.goodput < 0.95
     (chosen,) = (each for each in starved.alternatives if each.split == starved.verdict.aim)
     assert chosen.sureness.meets >= 0.95
@@ -62,6 +64,7 @@ def test_too_many_workers_are_a_move_that_saves_money():
         each.money.per_week for each in found.alternatives if each.split == found.verdict.aim
     )
     assert saved >= 10 * 168
+    assert f"for {saved:.0f} USD a week less" in found.verdict.reasons[1]
 
 
 def test_a_first_token_that_one_request_alone_cannot_have_in_time_is_infeasible():

@@ -131,7 +131,7 @@ def test_every_setting_says_what_it_is():
                 yield from fields(field.annotation)
 
     sections = {"store", "collector", "auth", "exporters", "retention", "alerts", "dashboard"}
-    sections |= {"review", "summary", "remote_write_out"}
+    sections |= {"review", "summary", "remote_write_out", "telemetry"}
     unexplained = [name for name, field in fields(Config) if not field.description]
 
     assert set(unexplained) <= sections

@@ -1,15 +1,18 @@
-"""A sidecar installs without the server: the wheel and one extra in an environment of its own."""
+"""Every extra installs by itself and works, a sidecar without the server; from wheel and sources."""
 
 import os
 import re
 import subprocess
 import sys
+import tarfile
+import zipfile
 from functools import cache
 
 import pytest
 import yaml
 
 from exporters.cloudwatch.aws import OLDEST
+from stagewatch.release import VERSION
 from tests.exporters.cloudwatch.polling import SAGEMAKER, VARIANT
 from tests.exporters.fake_engine import answering, serving
 from tests.exporters.test_command import PAGE
@@ -56,13 +59,21 @@ def locked():
     return "\n".join(line for line in pinned if not re.match("boto|s3transfer", line))
 
 
+def built(target, where, out):
+    installed(sys.executable, "-m", "hatchling", "build", "-t", target, "-d", out, cwd=where)
+    (made,) = out.iterdir()
+    return made
+
+
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
+def wheel(tmp_path_factory):
+    return built("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory, wheel):
     """Makes an environment of the wheel with one extra, once; `(its command, its python)`."""
     folder = tmp_path_factory.mktemp("fresh")
-    built = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
-    installed(*built, cwd=ROOT)
-    (wheel,) = folder.glob("*.whl")
     constraints = folder / "constraints.txt"
     constraints.write_text(locked())
 
@@ -119,7 +130,7 @@ def test_the_exporter_alone_reads_an_engine_and_brings_no_server(environment, tm
         (["exporter", "gpu", "--once"], "pip install 'stagewatch[gpu]'", 1),
         (["exporter", "cloudwatch", "--plan"], "no account to read. Give", 2),
         (["exporter", "cloudwatch", "--once", "--config"], "pip install 'stagewatch[aws]'", 2),
-        (["up"], "uvicorn is not installed. Run: pip install 'stagewatch[server]'", 2),
+        (["up"], "is not installed. Run: pip install 'stagewatch[server]'", 2),
         (["demo"], "pip install 'stagewatch[server]'", 2),
         (["import", "spans.bin"], "pip install 'stagewatch[server]'", 2),
     ],
@@ -139,20 +150,6 @@ def test_what_is_not_installed_is_one_line_with_the_way_out(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_the_gpu_extra_brings_no_boto3_and_says_what_its_machine_lacks(environment):
-    stagewatch, python = environment("gpu")
-
-    once = ran(stagewatch, "exporter", "gpu", "--once")
-
-    assert there(python, [*SERVER, "boto3", "botocore", "pynvml"]) == {"pynvml"}
-    if once.returncode:  # a machine without a GPU
-        assert once.returncode == 1
-        assert len(once.stderr.splitlines()) == 1
-        assert "Install the NVIDIA driver" in once.stderr
-    else:
-        assert "gpu" in once.stdout.lower()
-
-
 def test_the_oldest_boto3_that_we_take_reads_cloudwatch_without_server_or_gpu(
     environment, tmp_path
 ):
@@ -170,3 +167,53 @@ def test_the_oldest_boto3_that_we_take_reads_cloudwatch_without_server_or_gpu(
     assert {target.partition(".")[0] for target, *_ in fake.account.requests} == {
         "GraniteServiceVersion20100801",
     }
+
+
+@pytest.mark.parametrize(
+    ("extra", "brings"),
+    [
+        ("server", {"dash", "fastapi", "grpc", "pyarrow", "sqlalchemy"}),
+        ("kubernetes", {"grpc", "pynvml"}),
+        ("review", {"numba"}),
+        ("clickhouse", {"clickhouse_connect", "fastapi"}),
+        ("postgres", {"psycopg", "fastapi"}),
+        ("apprise", {"apprise", "fastapi"}),
+    ],
+)
+def test_every_other_extra_brings_what_it_is_for_and_nothing_of_the_others(
+    environment, tmp_path, extra, brings
+):
+    stagewatch, python = environment(extra)
+    of_others = {"apprise", "boto3", "clickhouse_connect", "numba", "psycopg", "pynvml"} - brings
+
+    version = ran(stagewatch, "--version", cwd=tmp_path)
+
+    assert there(python, [*brings, *of_others]) == brings
+    assert (version.returncode, version.stdout) == (0, f"stagewatch {VERSION}\n")
+
+
+def test_the_server_alone_judges_a_promise(environment, tmp_path):
+    stagewatch, _ = environment("server")
+    (tmp_path / "slo.yaml").write_text("- p99 ttft <= 1.5s over 30d\n")
+
+    judged = ran(stagewatch, "slo", "validate", "slo.yaml", cwd=tmp_path)
+
+    assert (judged.returncode, judged.stderr) == (0, "")
+
+
+def test_what_is_built_from_the_sources_is_the_same_and_holds_no_test(wheel, tmp_path):
+    sources = built("sdist", ROOT, tmp_path / "sdist")
+    with tarfile.open(sources) as archive:
+        archive.extractall(tmp_path / "from", filter="data")
+    (folder,) = (tmp_path / "from").iterdir()
+    again = built("wheel", folder, tmp_path / "again")
+
+    with zipfile.ZipFile(wheel) as first, zipfile.ZipFile(again) as second:
+        names = set(first.namelist())
+        assert names == set(second.namelist())
+    assert {name.partition("/")[0] for name in names} == {
+        *("alerts", "collector", "dashboard", "domain", "exporters", "review", "stagewatch"),
+        f"stagewatch-{VERSION}.dist-info",
+    }
+    assert {"dashboard/assets/runbook.css", "stagewatch/demo/objectives.yaml"} <= names
+    assert not (folder / "tests").exists()

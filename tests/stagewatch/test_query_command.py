@@ -289,3 +289,42 @@ def test_beside_the_percentiles_of_what_finished_stands_what_did_not(ask, folder
 
     assert "started − finished not counted (answers begun and not ended)" in said
     assert "failed 0, cancelled 10, rejected 6" in said
+
+
+@pytest.fixture
+def guarded():
+    """A server that answers only those who bring a token."""
+    seen = []
+
+    class Guard(BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append(self.headers.get("Authorization"))
+            allowed = seen[-1] == "Bearer hush"
+            body = b'{"detail": "no"}' if not allowed else b'{"at": 0, "conditions": []}'
+            self.send_response(200 if allowed else 401)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            """Nothing: tests are quiet."""
+
+    server = HTTPServer(("127.0.0.1", 0), Guard)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_token_of_the_environment_opens_a_server_that_answers_nobody_else(
+    guarded, monkeypatch, capsys
+):
+    monkeypatch.delenv("STAGEWATCH_TOKEN", raising=False)
+    with pytest.raises(InputError, match="Set STAGEWATCH_TOKEN"):
+        run(parsed("conditions", "--url", guarded))
+
+    monkeypatch.setenv("STAGEWATCH_TOKEN", "hush")
+    assert run(parsed("conditions", "--url", guarded)) == 0
+    assert capsys.readouterr().out

@@ -88,3 +88,15 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):
 
     assert status == 1
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_alerts_link_to_the_runbook_of_the_pages_that_are_named(tmp_path):
+    out = str(tmp_path / "out")
+    pages = ("--pages-url", "https://stagewatch.example/")
+    assert main(["rules", "export", "--out", out, *pages, objectives(tmp_path)]) == 0
+
+    alerts = [rule for group in exported(tmp_path)["groups"] for rule in group["rules"]]
+    links = {rule["annotations"]["runbook_url"] for rule in alerts if "alert" in rule}
+    assert links == {
+        f"https://stagewatch.example/runbook#{anchor}" for anchor in ("page", "ticket", "no-data")
+    }

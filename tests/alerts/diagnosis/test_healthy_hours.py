@@ -6,6 +6,8 @@ import pytest
 from alerts.diagnosis.facts import Arrived, Slowed
 from alerts.diagnosis.judgement import judge
 from alerts.diagnosis.signals import Signal
+from collector.reader import StoreReader
+from tests.alerts.diagnosis.hours import LIVES, blamed, end_s, written
 from tests.alerts.diagnosis.situations import situation
 
 S = Signal
@@ -77,12 +79,33 @@ def _alike(name, draw):
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_a_healthy_hour_has_no_cause(seed):
-    assert judge(healthy(seed, slow=False)).causes == ()
-
-
-@pytest.mark.parametrize("seed", range(50))
 def test_where_a_promise_breaks_for_a_reason_nobody_measures_no_root_is_invented(seed):
     named = {each.rule for each in judge(healthy(seed, slow=True)).causes}
 
     assert not named & ROOTS
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory):
+    """Fifty hours of restarts, deploys, nights, waves and long prompts, through the real store."""
+    folder = tmp_path_factory.mktemp("hours")
+    hours = written(folder, range(50))
+    reader = StoreReader(folder, now=lambda: float(end_s()))
+    yield reader, hours
+    reader.close()
+
+
+def test_nobody_is_blamed_for_fifty_healthy_hours(lived):
+    reader, hours = lived
+
+    assert {hour.life for hour in hours} == set(LIVES)
+    assert {h.service: blamed(reader, h, paged=False) for h in hours} == {
+        hour.service: () for hour in hours
+    }
+
+
+def test_of_a_page_without_a_reason_nothing_is_sure(lived):
+    reader, hours = lived
+    told = {h.service: blamed(reader, h, paged=True) for h in hours[::5]}
+
+    assert not [each for causes in told.values() for each in causes if each.confidence == "high"]

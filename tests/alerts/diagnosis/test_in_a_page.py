@@ -2,13 +2,18 @@
 
 import json
 
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from alerts.api import router
 from alerts.definition import load
+from alerts.diagnosis.telling import lines
 from alerts.evaluator import Evaluator
 from alerts.receivers.settings import WebhookSettings
 from alerts.settings import AlertsSettings
+from alerts.sql_ledger import SqlLedger
 from alerts.tables import OutboxRow, open_state
 from collector.reader import StoreReader
 from tests.alerts.diagnosis.rehearsal import STARTED_S
@@ -23,39 +28,57 @@ SETTINGS = AlertsSettings(receivers=(WebhookSettings.model_validate(HOOK),))
 class Forgetful(StoreReader):
     """A door that cannot say who was heard of, which only a diagnosis asks."""
 
-    def freshness(self, window):
+    def freshness(self, window, *, service=""):  # noqa: ARG002 - a protocol names its arguments
         raise RuntimeError(f"nobody remembers {window}")
 
 
-def paged(folder, state_path, kind, end_s):
-    """The bodies that a receiver is to be told."""
+def judged(folder, state_path, kind, end_s):
+    """The state of an evaluator that has seen the incident, and its reader."""
     reader = kind(folder, now=lambda: float(end_s))
     state = open_state(f"sqlite:///{state_path}")
     evaluator = Evaluator(reader, load(PROMISE), state, settings=SETTINGS)
     evaluator.tick(STARTED_S + 71.0)
     evaluator.tick(end_s + 61.0)
+    reader.close()
+    return state
+
+
+def told(state):
+    """What a receiver is to be told of what fires, and what is kept of it."""
     with Session(state) as session:
         bodies = [json.loads(row.body) for row in session.scalars(select(OutboxRow))]
-    reader.close()
-    state.dispose()
-    return [each for each in bodies if each["event"] == "firing"]
+    page = next(each for each in bodies if each["event"] == "firing")
+    return page, SqlLedger(state).diagnosed(page["alert_id"])
 
 
-def test_a_page_says_the_cause_and_what_to_do(rehearsed, tmp_path):
+def test_a_page_says_the_cause_and_what_to_do_and_keeps_why(rehearsed, tmp_path):
     folder, end_s = rehearsed("queue")
-    (page,) = paged(folder, tmp_path / "state.db", StoreReader, end_s)[:1]
+    state = judged(folder, tmp_path / "state.db", StoreReader, end_s)
+    page, kept = told(state)
 
     assert page["severity"] == "page"
     assert page["diagnosis"][0].startswith("B9, high: sudden load")
-    assert "Next: scale out or shed load." in page["diagnosis"][0]
+    assert page["next"] == "scale out or shed load"
+    assert page["text"].count("Next:") == 1
+    assert "Next: scale out or shed load." in page["text"]
     assert len(page["diagnosis"]) <= 3
+    assert [lines(kept.first)[0], kept.first.at_s % 60] == [page["diagnosis"][0], 0]
+
+    app = FastAPI()
+    app.include_router(router(SqlLedger(state)))
+    answer = TestClient(app).get(f"/api/v1/alerts/{page['alert_id']}").json()["diagnosis"]
+    assert answer["first"]["causes"][0]["rule"] == "B9"
+    state.dispose()
 
 
-def test_a_diagnosis_that_fails_keeps_no_page_back(rehearsed, tmp_path, caplog):
+def test_a_diagnosis_that_fails_keeps_no_page_back_and_says_so(rehearsed, tmp_path, caplog):
     folder, end_s = rehearsed("queue")
-    (page,) = paged(folder, tmp_path / "state.db", Forgetful, end_s)[:1]
+    state = judged(folder, tmp_path / "state.db", Forgetful, end_s)
+    page, kept = told(state)
+    state.dispose()
 
     assert page["severity"] == "page"
     assert page["diagnosis"] == []
     assert "Queue carries" in page["text"]
     assert "could not be diagnosed" in caplog.text
+    assert kept.first.trouble.startswith("RuntimeError: nobody remembers")

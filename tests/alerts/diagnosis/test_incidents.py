@@ -61,7 +61,7 @@ def test_before_it_begins_nothing_is_named_and_what_was_not_evaluated_is(rehears
 
     assert found.causes == ()
     assert not found.slow
-    assert {"C1", "E12", "D5"} <= {each.rule for each in found.not_evaluated}
+    assert {"C1", "A8", "D5"} <= {each.rule for each in found.not_evaluated}
     assert [line.stage for line in found.stages] == list(Stage)
 
 
@@ -163,6 +163,7 @@ def test_the_alert_page_can_show_a_cause_with_what_speaks_against_it_and_what_is
     shown = causes_told(found)[0]
 
     assert shown.title == "Decode is slow: batch, context or memory bandwidth (A4, high confidence)"
-    assert shown.unknown == ("throttle reasons by GPU",)
+    assert shown.unknown == ["throttle reasons by GPU"]
+    assert shown.place == "stage decode, assistant-decode"
     assert shown.next_step == found.causes[0].next_step
     assert cause_list([shown]) is not None

@@ -9,6 +9,7 @@ from alerts.diagnosis.diagnosis import NotEvaluated
 from alerts.diagnosis.judgement import judge, judge_one
 from alerts.diagnosis.rule import Finding, When
 from alerts.diagnosis.signals import Signal, Signals
+from domain.request import Stage
 from tests.alerts.diagnosis.situations import C1_BY_CLOCK, SITUATIONS, numbers, situation
 
 BY_ID = {rule.id: rule for rule in RULES}
@@ -26,6 +27,9 @@ def without(signals, *dropped):
     def kept(told):
         return {name: value for name, value in told.items() if name not in dropped}
 
+    if Signal.LAST_GAPS in dropped and signals.aborted:
+        cut = [replace(each, last_gap_s=None) for each in signals.aborted]
+        signals = replace(signals, aborted=cut)
     return replace(
         signals,
         numbers=kept(signals.numbers),
@@ -159,3 +163,15 @@ def test_a_way_as_long_as_ever_is_contradicted_and_without_a_before_needs_waitin
     assert judge_one(BY_ID["D6"], alike) is None or judge_one(BY_ID["D6"], alike).contradicted
     assert judge_one(BY_ID["D6"], alone) is None
     assert judge_one(BY_ID["D6"], replace(alone, clients_wait=True)).place == "ap"
+
+
+@pytest.mark.parametrize(("name", "stage"), [("D6", Stage.NETWORK), ("E8", Stage.KV_TRANSFER)])
+def test_a_stage_beside_the_one_that_grew_most_is_not_why_even_where_nothing_else_is_found(
+    name, stage
+):
+    told = SITUATIONS[name][0]
+
+    assert [each.rule for each in judge(replace(told, guilty=stage)).causes] == [name]
+    beside = judge(replace(told, guilty=Stage.DECODE))
+    assert beside.causes == ()
+    assert beside.contradicted[0].contra == ("what grew most is decode",)

@@ -21,14 +21,14 @@ from stagewatch.summary.summary import Told
 from tests.e2e.prometheus_process import BINARY, Prometheus
 
 
-def told(at_s, value=1.0, *, families=("stagewatch_x",), **labels):
+def told(at_s, value=1.0, *, families=("stagewatch_x",), of_s=None, **labels):
     return Told(
         at_s=at_s,
         families=[
             Family(
                 name=name,
                 help="",
-                samples=[Sample(labels=tuple(sorted(labels.items())), value=value)],
+                samples=[Sample(labels=tuple(sorted(labels.items())), value=value, at_s=of_s)],
             )
             for name in families
         ],
@@ -159,6 +159,21 @@ def test_a_series_that_is_gone_is_said_to_have_ended_once(tmp_path):
     assert STALE != STALE  # noqa: PLR0124 - the same
 
 
+def test_what_has_an_instant_of_its_own_is_written_once_of_it_and_never_ended(tmp_path):
+    with receiving() as (url, taken):
+        found = writer(url, tmp_path)
+        for at_s, of_s, families in (
+            (200, 60, ("stagewatch_x",)),
+            (215, 60, ("stagewatch_x",)),
+            (230, None, ()),
+            (245, 120, ("stagewatch_x",)),
+        ):
+            found.put(told(at_s, families=families, of_s=of_s))
+            found.send_some(0.0)
+
+    assert [(value, at_ms) for _, value, at_ms in sent(taken)] == [(1.0, 60_000), (1.0, 120_000)]
+
+
 @pytest.mark.parametrize("status", [500, 503, 429, 401, 404])
 def test_what_is_not_taken_waits_and_nothing_overtakes_it(tmp_path, status):
     with receiving((status, {}), (status, {"Retry-After": "7"})) as (url, taken):
@@ -258,10 +273,20 @@ def test_certificates_that_are_not_there_are_named(tmp_path):
         writer("https://p/w", tmp_path / "spool", ca_file=tmp_path / "no.pem")
 
 
+_OURS = "stagewatch_remote_write_out_"
+
+
+def _until(holds):
+    until_s = time.monotonic() + 20
+    while not holds() and time.monotonic() < until_s:
+        time.sleep(0.05)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(BINARY is None, reason="there is no `prometheus` on this machine")
 def test_a_real_prometheus_takes_it_after_an_outage_and_ends_what_is_gone(tmp_path):
     now_s = time.time()
+    minute_s = int(now_s) // 60 * 60 - 600
     prometheus = Prometheus(
         tmp_path / "prometheus", lambda _: {}, options=("--web.enable-remote-write-receiver",)
     )
@@ -269,13 +294,25 @@ def test_a_real_prometheus_takes_it_after_an_outage_and_ends_what_is_gone(tmp_pa
         found.put(told(now_s - 20, 1.0, families=("stagewatch_x", "stagewatch_y"), service="chat"))
         found.put(told(now_s - 10, 2.0, service="chat"))
         with prometheus:
-            until_s = time.monotonic() + 20
-            while not prometheus.ask("stagewatch_x") and time.monotonic() < until_s:
-                time.sleep(0.1)
+            _until(lambda: prometheus.ask("stagewatch_x"))
             (series,) = prometheus.ask("stagewatch_x[1m]")
             gone = prometheus.ask("stagewatch_y"), prometheus.ask("stagewatch_y[1m]")
 
+            with writer(f"{prometheus.url}/api/v1/write", tmp_path / "other spool") as restarted:
+                restarted.put(told(now_s - 5, 3.0, of_s=minute_s, service="old"))
+                _until(lambda: restarted.counts()[f"{_OURS}sent_total"] == 1)
+            with writer(f"{prometheus.url}/api/v1/write", tmp_path / "other spool") as restarted:
+                restarted.put(told(now_s - 4, 3.0, of_s=minute_s, service="old"))
+                restarted.put(told(now_s - 3, 4.0, service="chat"))
+                _until(lambda: restarted.counts()[f"{_OURS}sent_total"] == 2)
+                refused = restarted.counts()[f"{_OURS}refused_total"]
+            (stamped,) = prometheus.ask('stagewatch_x{service="old"}[30m]')
+            (after,) = prometheus.ask('stagewatch_x{service="chat"}[1m]')
+
     assert series["metric"] == {"__name__": "stagewatch_x", "job": "stagewatch", "service": "chat"}
     assert [value for _, value in series["values"]] == ["1", "2"]
+    assert stamped["values"] == [[minute_s, "3"]], "written again by the next process, it is one"
+    assert [value for _, value in after["values"]] == ["1", "2", "4"]
+    assert refused == 0
     assert gone[0] == [], "it has ended"
     assert gone[1], "and it was there"

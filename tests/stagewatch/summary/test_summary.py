@@ -5,11 +5,13 @@ import shutil
 import subprocess
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as families
 from pydantic import ValidationError
 
 from collector.query import Selection, Window
+from collector.reader import StoreReader
 from domain.errors import StoreError
 from stagewatch.summary.settings import SummarySettings
 from tests.collector.storing import NOW_S, span, traces, writing
@@ -160,13 +162,29 @@ def test_groups_are_bounded_the_busiest_stay_and_the_rest_is_counted(tmp_path, w
     with writing(tmp_path) as writer:
         for export in spans:
             writer.traces(export)
-    from collector.reader import StoreReader
-
     text = world.page(reader=StoreReader(tmp_path, now=lambda: NOW_S), max_groups=3)
 
     told = {labels["service"] for labels, _ in samples(text, "stagewatch_latency_values")}
     assert told == {"s06", "s07", "s08"}
     assert samples(text, "stagewatch_answers_groups_left_out") == [({}, 5.0)]
+
+
+def test_ten_thousand_hostile_names_are_a_hundred_groups_and_the_rest_is_counted(tmp_path, world):
+    """More series than Prometheus should hold come in; how many go out is set."""
+    export = ExportTraceServiceRequest()
+    for n in range(10_000):
+        one = traces(span(n + 1, gen_ai__latency__e2e=1.0), **{"service.name": f'"}}\n{n}\u202e'})
+        export.resource_spans.extend(one.resource_spans)
+    with writing(tmp_path) as writer:
+        writer.traces(export)
+
+    text = world.page(reader=StoreReader(tmp_path, now=lambda: NOW_S), max_groups=100)
+
+    told = {labels["service"] for labels, _ in samples(text, "stagewatch_latency_values")}
+    assert len(told) == 100
+    ((_, left_out),) = samples(text, "stagewatch_answers_groups_left_out")
+    assert 1000 < left_out < 10_000, "the collector itself lets no more names in than it is set to"
+    assert len(text.splitlines()) < 2500
 
 
 @pytest.mark.promtool

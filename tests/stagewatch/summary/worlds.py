@@ -7,11 +7,18 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from collector.reader import StoreReader
 from stagewatch.summary.page import SummaryPage
 from stagewatch.summary.settings import SummarySettings
-from stagewatch.summary.summary import Summary
+from stagewatch.summary.summary import Summary, Told
 from tests.collector.storing import NOW_S, overload, writing
 from tests.dashboard.incidents import bad_night
 
-__all__ = ["World"]
+__all__ = ["World", "page_of"]
+
+
+def page_of(families, *, openmetrics=False):
+    """As a scrape gets them."""
+    registry = CollectorRegistry()
+    registry.register(SummaryPage(lambda _: Told(at_s=NOW_S, families=families)))
+    return (generate_openmetrics if openmetrics else generate_latest)(registry).decode()
 
 
 class World:
@@ -40,6 +47,4 @@ class World:
         summary = self.summary(**settings)
         summary.told(NOW_S)
         summary.tick(NOW_S)
-        registry = CollectorRegistry()
-        registry.register(SummaryPage(lambda _: summary.told(NOW_S)))
-        return (generate_openmetrics if openmetrics else generate_latest)(registry).decode()
+        return page_of(summary.told(NOW_S).families, openmetrics=openmetrics)

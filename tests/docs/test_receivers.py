@@ -12,10 +12,12 @@ from alerts.receivers.samples import sample
 from alerts.receivers.settings import KINDS
 from stagewatch.config import load
 from tests.alerts.receivers.told import NOW_S, ROUTING_KEY
+from tests.docs.reading import BLOCKS
 from tests.paths import ROOT
 
-PAGE = (ROOT / "docs" / "tell-pagerduty-slack-mail.md").read_text()
-SNIPPETS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+NAME = "docs/tell-pagerduty-slack-mail.md"
+PAGE = (ROOT / NAME).read_text()
+SNIPPETS = [block.text for block in BLOCKS if (block.page, block.kind) == (NAME, "yaml")]
 
 
 @pytest.fixture

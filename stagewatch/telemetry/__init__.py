@@ -1,0 +1,1 @@
+"""What Stagewatch tells of its own work, in OpenTelemetry, if it is asked to."""
