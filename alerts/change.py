@@ -62,6 +62,8 @@ def _check_labels(labels: Labels) -> None:
         raise _refused(
             "labels", f"has at most {_MOST_LABELS} values of {MAX_LABEL_LENGTH} characters"
         )
+    if not all(value.isprintable() for _, value in labels):
+        raise _refused("labels", "has printable values")
 
 
 def _check_link(link: str) -> None:
@@ -72,9 +74,11 @@ def _check_link(link: str) -> None:
         parts = urlsplit(link)
     except ValueError:
         raise _refused("link", "is no address") from None
-    web = parts.scheme in ("http", "https") and bool(parts.netloc)
+    web = parts.scheme in ("http", "https") and bool(parts.netloc) and "@" not in parts.netloc
     if not web or len(link) > _LONGEST_LINK or not link.isprintable() or " " in link:
-        raise _refused("link", f"is an http(s) address of at most {_LONGEST_LINK} characters")
+        raise _refused(
+            "link", f"is an http(s) address of at most {_LONGEST_LINK} characters, without a user"
+        )
 
 
 def _refused(field: str, rule: str) -> InputError:

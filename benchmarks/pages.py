@@ -78,6 +78,7 @@ class Browser:
 
     def ask(self, body: bytes) -> bytes:
         """An answer, as packed as it comes."""
+        self._connection.close()  # why: a server gives up a connection that rests between refreshes
         headers = {"Accept-Encoding": "gzip", "Content-Type": "application/json"}
         self._connection.request("POST", "/_dash-update-component", body, headers)
         answer = self._connection.getresponse()

@@ -130,11 +130,11 @@ def _week() -> Load:
     rate *= np.where(hour // 24 >= 5, 0.55, 1.0)
     at_s = dice.choice(168, _REQUESTS, p=rate / rate.sum()) * 3600.0
     at_s += dice.random(_REQUESTS) * 3600.0
-    at_s = np.sort(at_s.astype(np.float64))
+    at_s.sort()
     prompt = np.clip(dice.lognormal(6.6, 0.9, _REQUESTS), 4, 8000).astype(np.int32)
     return Load(
         length_s=_WEEK_S,
-        arrival_s=at_s,
+        arrival_s=np.asarray(at_s, np.float64),
         new_tokens=prompt,
         context_tokens=prompt,
         output_tokens=np.clip(dice.lognormal(5.0, 0.8, _REQUESTS), 1, 900).astype(np.int32),

@@ -101,7 +101,7 @@ def main() -> int:
             f"store: {{data_dir: {folder / 'data'}}}\n"
             f"collector: {{otlp_http_port: {otlp}, otlp_grpc_port: 0}}\n"
             f"dashboard: {{port: {pages}}}\n"
-            "alerts:\n  objectives:\n    - p99 ttft <= 1.5s over 30d where service=vllm-tiny\n"
+            "objectives:\n  - p99 ttft <= 1.5s over 30d where service=vllm-tiny\n"
         )
         command = [sys.executable, "-m", "stagewatch", "up", "--config", str(config)]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:  # noqa: S603 - ours

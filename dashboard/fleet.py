@@ -160,7 +160,7 @@ def _promises(
         [
             html.P("Write down what your users are promised, and start again:"),
             html.Pre(
-                "# stagewatch.yaml\nalerts:\n  objectives:\n    - p99 ttft <= 1.5s over 30d where service=chat\n"
+                "# stagewatch.yaml\nobjectives:\n  - p99 ttft <= 1.5s over 30d where service=chat\n"
             ),
             html.Pre("stagewatch up --config stagewatch.yaml"),
         ],

@@ -119,9 +119,9 @@ class View:
         return self.fixed is None
 
     def window(self, now_s: int) -> Window:
-        """The seconds that the page shows at an instant; an hour and more begin with five minutes."""
+        """The seconds that the page shows at an instant; an hour of requests begins with five minutes."""
         since_s = now_s - self.span_s
-        if self.fixed is None and self.span_s >= HOUR_S:
+        if not self.alone and self.span_s >= HOUR_S:
             since_s -= since_s % _BEGIN_S
         return self.fixed or Window(since_s=since_s, until_s=now_s)
 

@@ -19,7 +19,9 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "diagnose", help="why a service is slow: stages, causes, what was not evaluated"
     )
-    parser.add_argument("--service", metavar="S", help="which; needed where there are several")
+    parser.add_argument(
+        "--service", metavar="S", help="which; without it the one that is worst off"
+    )
     parser.add_argument(
         "--at", default="now", metavar="T", help="RFC 3339, now-1h, or seconds since 1970"
     )
@@ -54,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _offline(arguments: argparse.Namespace) -> Any:
     from alerts.definition import gather  # noqa: PLC0415 - `--help` must not pay for it
-    from alerts.diagnosis.inquest import diagnose, service_of  # noqa: PLC0415
+    from alerts.diagnosis.inquest import diagnose_asked  # noqa: PLC0415
     from alerts.diagnosis.telling import diagnosis_json  # noqa: PLC0415
     from collector.reader import StoreReader  # noqa: PLC0415
     from collector.times import instant_s  # noqa: PLC0415
@@ -64,8 +66,7 @@ def _offline(arguments: argparse.Namespace) -> Any:
     definitions = gather(load(arguments.config).alerting.objectives) if arguments.config else []
     reader = StoreReader(arguments.data_dir)
     try:
-        service = service_of(reader, arguments.service, at_s)
-        return diagnosis_json(diagnose(reader, service, at_s, definitions))
+        return diagnosis_json(diagnose_asked(reader, arguments.service, at_s, definitions))
     finally:
         reader.close()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from socket import socket
 
 from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
 
 from alerts import api as alerts_api
 from alerts.access import Access, Gate
@@ -54,6 +55,7 @@ from stagewatch.evaluation import Evaluation
 from stagewatch.prometheus.keeping import Keeper
 from stagewatch.prometheus.receiver import Receiver
 from stagewatch.release import VERSION
+from stagewatch.request_bounds import BoundedBodies, wrong_question
 from stagewatch.review_api import review_router
 from stagewatch.review_schedule import ReviewSchedule
 from stagewatch.sockets import listen
@@ -258,6 +260,7 @@ class _Process:
             self._add_intake(app, self._writer)
         access = app.state.access = Access(config.auth)
         prefix = config.dashboard.path_prefix
+        app.add_middleware(BoundedBodies)
         app.add_middleware(Gate, access)
         if pages:
             witness = ProcessWitness(
@@ -355,7 +358,9 @@ class _Process:
 
 def _application() -> FastAPI:
     # why: FastAPI's own /docs page loads its scripts from a CDN
-    return FastAPI(title="Stagewatch", version=VERSION, docs_url=None, redoc_url=None)
+    app = FastAPI(title="Stagewatch", version=VERSION, docs_url=None, redoc_url=None)
+    app.add_exception_handler(RequestValidationError, wrong_question)
+    return app
 
 
 def _url(listener: socket) -> str:

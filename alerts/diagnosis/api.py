@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
-from alerts.diagnosis.inquest import diagnose, service_of
+from alerts.change import Change
+from alerts.diagnosis.inquest import diagnose_asked
 from alerts.diagnosis.telling import diagnosis_json
 from alerts.promise import Definition
 from alerts.told_changes import ToldChanges
@@ -36,7 +38,11 @@ def diagnosis_router(
     @routes.get("/diagnosis", response_model=None)
     def diagnosis(
         service: Annotated[
-            str | None, Query(max_length=_LONGEST, description="Needed where there are several.")
+            str | None,
+            Query(
+                max_length=_LONGEST,
+                description="Without it the service that is worst off is answered for.",
+            ),
         ] = None,
         at: Annotated[
             str, Query(max_length=64, description="RFC 3339, `now-1h`, or seconds since 1970.")
@@ -45,16 +51,21 @@ def diagnosis_router(
         """Where the time goes and why: at most three causes, and what was not evaluated."""
         try:
             at_s = int(instant(at, clock()))
-            name = service_of(reader, service, at_s)
-            events = None
-            if told is not None:
-                where = (("service", name),)
-                events = told.between(at_s - _EARLIER_S, at_s, where=where)
-            return diagnosis_json(diagnose(reader, name, at_s, definitions, events=events))
+            return diagnosis_json(
+                diagnose_asked(
+                    reader, service, at_s, definitions, events=partial(_reported, told, at_s)
+                )
+            )
         except StagewatchError as error:
             return _problem(error)
 
     return routes
+
+
+def _reported(told: ToldChanges | None, at_s: int, service: str) -> Sequence[Change] | None:
+    if told is None:
+        return None
+    return told.between(at_s - _EARLIER_S, at_s, where=(("service", service),))
 
 
 def _problem(error: StagewatchError) -> JSONResponse:

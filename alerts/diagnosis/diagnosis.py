@@ -57,6 +57,7 @@ class Diagnosis:
 
     `savings` are cost findings, told only while nothing is wrong. [since_s, until_s) is the window
     that was looked at, `baseline` what it was compared with. `trouble`: why nobody could look.
+    `others`: where no service was named, the other ones and whether they are slow (None: not asked).
     """
 
     at_s: int
@@ -71,3 +72,4 @@ class Diagnosis:
     savings: tuple[Cause, ...] = ()
     not_evaluated: tuple[NotEvaluated, ...] = ()
     trouble: str = ""
+    others: tuple[tuple[str, bool | None], ...] = ()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from alerts.change import Change
 from alerts.diagnosis.diagnosis import Diagnosis, StageLine
@@ -13,9 +15,10 @@ from alerts.diagnosis.windows import Looked, look
 from alerts.promise import Definition
 from collector.query import Reader, Stages, Window
 from domain.errors import InputError
+from domain.objective import Severity
 from domain.request import Stage
 
-__all__ = ["BUDGET_S", "diagnose", "diagnose_window", "service_of"]
+__all__ = ["BUDGET_S", "diagnose", "diagnose_asked", "diagnose_window"]
 
 _HOUR_S = 3600
 _MOST_NAMED = 20
@@ -41,19 +44,54 @@ def diagnose(
     )
 
 
-def service_of(reader: Reader, asked: str | None, at_s: int) -> str:
-    """The service that is meant; nobody needs to name the only one."""
+def diagnose_asked(
+    reader: Reader,
+    asked: str | None,
+    at_s: int,
+    definitions: Sequence[Definition] = (),
+    *,
+    events: Callable[[str], Sequence[Change] | None] = lambda _: None,
+) -> Diagnosis:
+    """Of the service that is named; where none is, of the one that is worst off.
+
+    `events` gives what others reported of a service.
+    """
+    heard = _heard(reader, asked, at_s)
+    until_s = time.monotonic() + BUDGET_S * 2
+    found: list[Diagnosis] = []
+    for name in heard:
+        left_s = until_s - time.monotonic()
+        if found and left_s <= 0:
+            break
+        budget_s = min(BUDGET_S, max(left_s, 0.0))
+        one = diagnose(reader, name, at_s, definitions, events=events(name), budget_s=budget_s)
+        found.append(one)
+    worst = max(found, key=_badness)
+    known = {each.service: each.slow for each in found}
+    return replace(
+        worst, others=tuple((name, known.get(name)) for name in heard if name != worst.service)
+    )
+
+
+def _badness(found: Diagnosis) -> tuple[bool, bool, int]:
+    """Slow before well, paged before noted, many causes before few."""
+    pages = any(each.severity is Severity.PAGE for each in found.causes)
+    return found.slow, pages, len(found.causes)
+
+
+def _heard(reader: Reader, asked: str | None, at_s: int) -> list[str]:
+    """The services that are meant."""
     hour = Window(since_s=max(at_s - _HOUR_S, 0), until_s=max(at_s, 1))
     known = [name for name in reader.label_values("service", hour) if name]
-    if asked is None and len(known) == 1:
-        return known[0]
-    if asked in known and asked is not None:
-        return asked
-    heard = ", ".join(known[:_MOST_NAMED]) or "none"
+    if asked is None and known:
+        return known
+    if asked is not None and asked in known:
+        return [asked]
+    told = ", ".join(known[:_MOST_NAMED]) or "none"
     raise InputError(
-        "names no service" if asked is None else f"nothing was heard of {asked!r}",
+        "nothing was heard of any" if asked is None else f"nothing was heard of {asked!r}",
         where="service",
-        remedy=f"Services heard of in the hour before: {heard}.",
+        remedy=f"Services heard of in the hour before: {told}.",
     )
 
 

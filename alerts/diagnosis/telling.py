@@ -13,6 +13,11 @@ from alerts.diagnosis.wording import ms, plain, share
 __all__ = ["diagnosis_json", "lines", "sentence", "text", "wanting"]
 
 _SHORT = 300
+_STATES = {
+    None: "was not asked about: name it with --service",
+    True: "is slow too: name it with --service",
+    False: "breaks no promise",
+}
 
 
 def lines(diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -53,6 +58,8 @@ def _text(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"\ncontradicted: {cause['rule']} {cause['cause']}: {'; '.join(cause['contra'])}"
     for cause in answer["savings"]:
         yield f"\nsaving: {cause['rule']} {cause['cause']}: {'; '.join(cause['evidence'])}"
+    for other in answer["others"]:
+        yield f"\nelsewhere: {other['service']} {_STATES[other['slow']]}"
     if answer["not_evaluated"]:
         yield "\nnot evaluated, which is not the same as fine:"
     for each in answer["not_evaluated"]:
@@ -116,6 +123,7 @@ def diagnosis_json(diagnosis: Diagnosis) -> dict[str, Any]:
             {"rule": each.rule, "missing": list(each.missing)} for each in diagnosis.not_evaluated
         ],
         "trouble": diagnosis.trouble or None,
+        "others": [{"service": name, "slow": slow} for name, slow in diagnosis.others],
     }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from alerts.receivers.settings import WebhookSettings
-from domain.errors import ConfigError
+from domain.errors import ConfigError, StagewatchError
 from exporters.engine.settings import EngineSettings
 from stagewatch.config import Config, load
 from stagewatch.demo.replay import read_trace
@@ -27,7 +27,8 @@ from stagewatch.up import Running, configured, serve
 __all__ = ["DEFAULT_PORT", "run"]
 
 DEFAULT_PORT = 8400
-_READY_S = 30.0
+_READY_S = 120.0
+_LOOK_S = 0.2
 _CLOSE_S = 1.5
 
 
@@ -172,10 +173,12 @@ class _Children:
         """Returns where the replicas' pages are."""
         receiver, sender = self._context.Pipe(duplex=False)
         self._start("fleet", _fleet, settings, sender)
-        if not receiver.poll(_READY_S):
-            raise RuntimeError("the simulated fleet did not come up; its words stand above")
-        targets: Sequence[dict[str, Any]] = receiver.recv()
-        return targets
+        sender.close()  # the child has its own: if it dies, there is nothing more to wait for
+        until_s = time.monotonic() + _READY_S
+        while not self._asked.is_set() and time.monotonic() < until_s:
+            if receiver.poll(_LOOK_S):
+                return _targets(receiver)
+        raise _never_came(f"did not come up within {_READY_S:.0f} s")
 
     def start_exporter(self, settings: EngineSettings) -> None:
         self._start("exporter", _exporter, settings)
@@ -209,6 +212,22 @@ class _Children:
             print(f"stagewatch: the demo's {process.name} ended", file=sys.stderr)  # noqa: T201
             self.failed = 1
             self._asked.set()
+
+
+def _targets(receiver: Connection) -> Sequence[dict[str, Any]]:
+    try:
+        targets: Sequence[dict[str, Any]] = receiver.recv()
+    except EOFError as error:
+        raise _never_came("ended before it had come up") from error
+    return targets
+
+
+def _never_came(problem: str) -> StagewatchError:
+    return StagewatchError(
+        problem,
+        where="the simulated fleet",
+        remedy="Its words stand above. Where there are none, the machine is busy: try again.",
+    )
 
 
 def _fleet(far: Connection, settings: FleetSettings, sender: Connection) -> None:

@@ -27,6 +27,7 @@ from domain.retry_after import asked_s
 from exporters.delivery.export import Export
 from exporters.delivery.frame import Record
 from exporters.delivery.outbox import Outbox
+from exporters.probe.secret import without
 from stagewatch.remote_write.message import series_of, write_request
 from stagewatch.remote_write.settings import RemoteWriteOutSettings
 from stagewatch.summary.summary import Told
@@ -41,6 +42,7 @@ _FIRST_WAIT_S, _LONGEST_WAIT_S, _LONGEST_ASKED_S = 0.5, 60.0, 300.0
 _LAST_TRY_S = 1.0
 _PATIENCE_S, _LOOK_S = 2.0, 0.25
 _ANSWER_BYTES = 500
+_SHORTEST_SECRET = 4  # what is shorter is a tenant's number, and a piece of many an honest word
 
 
 class RemoteWriter:
@@ -64,7 +66,7 @@ class RemoteWriter:
         self._stamped: Mapping[Labels, float] = {}
         self._counts: Counter[str] = Counter()
         self._failures = 0
-        self._said = ""
+        self._said = self._answered = ""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -153,7 +155,7 @@ class RemoteWriter:
             return self._later(retry_after, now_s)
         if len(several) > 1:  # why alone: one that is refused takes no other with it
             return self._sent(several[:1], now_s)
-        _LOG.error("%s: %s; these samples are dropped", self._host, self._said)
+        _LOG.error("%s: %s; these samples are dropped", self._host, self._both)
         self._outbox.settle(refused=True)
         self._counts["refused"] += 1
         self._failures = 0
@@ -173,7 +175,7 @@ class RemoteWriter:
         self._failures += 1
         self._counts["retried"] += 1
         if self._failures == 1:
-            _LOG.warning("%s: %s; samples wait", self._host, self._said)
+            _LOG.warning("%s: %s; samples wait", self._host, self._both)
         told_s = asked_s(retry_after, now_s=now_s, most_s=_LONGEST_ASKED_S)
         if told_s is not None:
             return max(told_s, 0.1)
@@ -192,12 +194,25 @@ class RemoteWriter:
         try:
             with self._client.stream("POST", self._url, content=packed, headers=headers) as answer:
                 said = next(answer.iter_raw(_ANSWER_BYTES), b"")[:_ANSWER_BYTES]
-                text = said.decode("utf-8", "replace").strip()
-                self._said = f"HTTP {answer.status_code} {text}".strip()
+                self._said = f"HTTP {answer.status_code}"
+                self._answered = self._masked(said.decode("utf-8", "replace"))
                 return answer.status_code, answer.headers.get("Retry-After", "")
         except httpx.HTTPError as error:
-            self._said = f"no answer: {type(error).__name__}"
+            self._said, self._answered = f"no answer: {type(error).__name__}", ""
             return None, ""
+
+    @property
+    def _both(self) -> str:
+        """For the log alone: `/readyz` is for everybody, and what others answer is not."""
+        return f"{self._said} {self._answered}".rstrip()
+
+    def _masked(self, text: str) -> str:
+        """One line, without what we sent in confidence: who refuses a key likes to repeat it."""
+        values = [value.get_secret_value() for value in self._settings.headers.values()]
+        words = {part for each in values for part in (each, each.rpartition(" ")[2])}
+        secrets = (word for word in words if len(word) >= _SHORTEST_SECRET)
+        shown = without(sorted(secrets, key=len, reverse=True), text)
+        return " ".join("".join(c if c.isprintable() else " " for c in shown).split())
 
     @property
     def _host(self) -> str:

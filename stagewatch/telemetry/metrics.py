@@ -19,6 +19,7 @@ from prometheus_client.samples import Sample
 from alerts.loop import Loop
 from domain.labels import Labels
 from stagewatch.release import VERSION
+from stagewatch.telemetry.takers import Taker
 
 __all__ = ["MetricsSender", "metrics_data"]
 
@@ -35,13 +36,13 @@ class MetricsSender:
         registry: CollectorRegistry,
         exporter: sdk.MetricExporter,
         resource: Resource,
+        taker: Taker,
         *,
         interval_s: float,
     ) -> None:
         self._registry, self._exporter, self._resource = registry, exporter, resource
-        self._interval_s = interval_s
+        self._taker, self._interval_s = taker, interval_s
         self._begun_ns = time.time_ns()
-        self._refused = False
         self._loop = Loop("sending of our own metrics", self.send)
         self._stop = threading.Event()
         # why a daemon: one that hangs in a cut connection must not keep the process from ending
@@ -58,7 +59,7 @@ class MetricsSender:
 
     def problem(self) -> str | None:
         """Why nobody gets them, or None."""
-        return "telemetry: nobody takes our own metrics" if self._refused else self._loop.problem()
+        return self._taker.problem() or self._loop.problem()
 
     def send(self, now_s: float) -> None:
         """All that there is, once."""
@@ -69,7 +70,7 @@ class MetricsSender:
             now_ns=int(now_s * _SECOND_NS),
         )
         done = self._exporter.export(told)
-        self._refused = done is not sdk.MetricExportResult.SUCCESS
+        self._taker.note(taken=done is sdk.MetricExportResult.SUCCESS)
 
     def _run(self) -> None:
         self._loop.run(self._stop, clock=time.time, cadence_s=self._interval_s)

@@ -38,7 +38,7 @@ def own_telemetry(
     with ExitStack() as stack:
         try:
             if asked.traces:
-                _trace(asked, service, stack)
+                problems.append(_trace(asked, service, stack))
             if asked.metrics and registry is not None:
                 problems.append(_measure(asked, service, registry, stack))
         except ModuleNotFoundError as error:
@@ -101,7 +101,7 @@ def _headers(environment: Mapping[str, str]) -> dict[str, str]:
     return dict(parse_env_headers(told, liberal=True))
 
 
-def _trace(asked: _Asked, service: str, stack: ExitStack) -> None:
+def _trace(asked: _Asked, service: str, stack: ExitStack) -> Callable[[], str | None]:
     from opentelemetry.exporter.otlp.proto.http import Compression  # noqa: PLC0415 - heavy
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415
         OTLPSpanExporter,
@@ -109,17 +109,24 @@ def _trace(asked: _Asked, service: str, stack: ExitStack) -> None:
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
+    from stagewatch.telemetry.takers import Taker, WatchedSpans, without_its_words  # noqa: PLC0415
     from stagewatch.telemetry.tracer import SdkTracer  # noqa: PLC0415
 
+    taker = Taker("traces")
     exporter = OTLPSpanExporter(
-        **asked.way("/v1/traces"), timeout=_LAST_S, compression=Compression.Gzip
+        **asked.way("/v1/traces"),
+        timeout=_LAST_S,
+        compression=Compression.Gzip,
+        session=taker.session,
     )
+    stack.enter_context(without_its_words())
     provider = TracerProvider(
         sampler=asked.sampler(), resource=asked.resource(service), shutdown_on_exit=False
     )
-    provider.add_span_processor(BatchSpanProcessor(exporter))
+    provider.add_span_processor(BatchSpanProcessor(WatchedSpans(exporter, taker)))
     stack.callback(provider.shutdown)
     stack.enter_context(traced_by(SdkTracer(provider)))
+    return taker.problem
 
 
 def _measure(
@@ -131,14 +138,21 @@ def _measure(
     )
 
     from stagewatch.telemetry.metrics import MetricsSender  # noqa: PLC0415
+    from stagewatch.telemetry.takers import Taker, without_its_words  # noqa: PLC0415
 
+    taker = Taker("metrics")
     exporter = OTLPMetricExporter(
-        **asked.way("/v1/metrics"), timeout=_LAST_S, compression=Compression.Gzip
+        **asked.way("/v1/metrics"),
+        timeout=_LAST_S,
+        compression=Compression.Gzip,
+        session=taker.session,
     )
+    stack.enter_context(without_its_words())
     sender = MetricsSender(
         registry,
         exporter,
         asked.resource(service),
+        taker,
         interval_s=asked.settings.metrics_interval_s,
     )
     return stack.enter_context(sender).problem

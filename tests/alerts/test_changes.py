@@ -138,6 +138,9 @@ def test_a_report_without_a_service_concerns_all_and_one_with_it_only_that(state
         ({"link": "javascript:alert(1)"}, "http(s) address"),
         ({"link": "https://[bad"}, "no address"),
         ({"link": "https://a b"}, "http(s) address"),
+        ({"link": "https://bank.example@evil.example/"}, "without a user"),
+        ({"labels": (("service", "chat\u202e"),)}, "printable"),
+        ({"labels": (("service", "a\nb"),)}, "printable"),
     ],
 )
 def test_a_report_that_cannot_be_is_refused_in_words(changed, said):

@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from alerts.definition import load
 from alerts.diagnosis.api import diagnosis_router
-from alerts.diagnosis.inquest import diagnose
+from alerts.diagnosis.inquest import diagnose, diagnose_asked
 from alerts.diagnosis.telling import diagnosis_json, lines, text
 from collector.reader import StoreReader
 from collector.times import instant_at
@@ -130,6 +130,33 @@ def test_the_api_answers_for_the_only_service_at_an_instant(client):
     assert answer["service"] == "assistant"
     assert answer["causes"][0]["rule"] == "B9"
     assert answer == client.get("/api/v1/diagnosis", params={"service": "assistant"}).json()
+
+
+class _Beside:
+    """The store of the rehearsal, with services in it that nobody hears anything of."""
+
+    def __init__(self, reader, *names):
+        self._reader, self._names = reader, names
+
+    def __getattr__(self, name):
+        return getattr(self._reader, name)
+
+    def label_values(self, label, window):
+        return sorted({*self._reader.label_values(label, window), *self._names})
+
+
+def test_without_a_name_the_service_that_is_worst_off_is_answered_for(rehearsed):
+    folder, end_s = rehearsed("queue")
+    reader = StoreReader(folder)
+
+    found = diagnose_asked(_Beside(reader, "a-calm-one", "zebra"), None, end_s, PROMISES)
+    alone = diagnose_asked(reader, None, end_s, PROMISES)
+    reader.close()
+
+    assert (found.service, found.slow, found.causes[0].rule) == ("assistant", True, "B9")
+    assert found.others == (("a-calm-one", False), ("zebra", False))
+    assert "elsewhere: zebra breaks no promise" in text(diagnosis_json(found))
+    assert alone.others == ()
 
 
 @pytest.mark.parametrize(

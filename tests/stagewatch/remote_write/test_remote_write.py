@@ -77,6 +77,27 @@ def receiving(*answers):
         thread.join()
 
 
+@contextmanager
+def answering(body):
+    """A receiver that refuses all, in these words."""
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(500)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/write"
+        server.shutdown()
+
+
 _MADE = []
 
 
@@ -239,6 +260,18 @@ def test_nobody_answers_is_a_problem_after_the_third_time(tmp_path):
 
     assert said[:2] == [None, None]
     assert "no answer" in said[2]
+
+
+def test_what_a_receiver_answers_is_in_the_log_on_one_line_without_our_secrets(tmp_path, caplog):
+    with answering(b"no such key: Bearer sesame-17\nERROR all is lost") as url:
+        found = writer(url, tmp_path, headers={"Authorization": "Bearer sesame-17"})
+        found.put(told(1))
+        for _ in range(3):
+            found.send_some(0.0)
+
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert line.endswith("HTTP 500 no such key: *** ERROR all is lost; samples wait")
+    assert found.problem() == "remote_write_out: HTTP 500"
 
 
 def test_the_end_does_not_wait_for_a_receiver_that_hangs(tmp_path):

@@ -228,8 +228,25 @@ def test_nobody_there_holds_nobody_up_and_is_said():
             time.sleep(0.05)
         said = problem()
 
-    assert said == "telemetry: nobody takes our own metrics"
+    assert "telemetry: nobody takes our own metrics (no answer)" in said
     assert time.monotonic() - begun_s < 12
+
+
+def test_who_refuses_it_is_said_once_and_what_they_answer_nowhere(caplog):
+    with (
+        receiving(401) as (url, taken),
+        sending(url, headers={"Authorization": SECRET}) as problem,
+    ):
+        for _ in range(2):
+            until_s, known = time.monotonic() + 10, len(taken)
+            with own_work("evaluate"):
+                pass
+            while len(taken) == known and time.monotonic() < until_s:
+                time.sleep(0.05)
+        said = problem()
+
+    assert said == "telemetry: nobody takes our own traces (HTTP 401)"
+    assert [each.getMessage() for each in caplog.records] == [said]
 
 
 def test_our_metrics_arrive_as_our_page_shows_them():
