@@ -49,13 +49,13 @@ def _named(found: Diagnosis) -> list[tuple[str, str]]:
 
 
 def keep_diagnoses(session: Session, found: Iterable[tuple[str, Diagnosis]]) -> None:
-    """By alert. One that failed does not take the place of one that did not."""
+    """By alert. One that failed, or had no time for every question, takes no other's place."""
     for alert_id, diagnosis in found:
         body = json.dumps(diagnosis_json(diagnosis))
         first = session.get(DiagnosisRow, (alert_id, _FIRST))
         if first is None or json.loads(first.body)["trouble"]:
             _put(session, alert_id, _FIRST, diagnosis.at_s, body)
-        elif not diagnosis.trouble and diagnosis.at_s > first.at_s:
+        elif not (diagnosis.trouble or diagnosis.hurried) and diagnosis.at_s > first.at_s:
             _put(session, alert_id, _LATEST, diagnosis.at_s, body)
     session.flush()
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from alerts.blame import PER_TOKEN, Blame, blame, per_token, stage_metric
 from alerts.change import Change
 from alerts.course import Course
 from alerts.diagnosis.diagnosis import Diagnosis
 from alerts.diagnosis.inquest import diagnose_window
-from alerts.diagnosis.promises import promised_by
+from alerts.diagnosis.promises import Promised, promised_by
 from alerts.diagnosis.rule import Confidence
 from alerts.diagnosis.telling import lines
-from alerts.diagnosis.windows import around
+from alerts.diagnosis.windows import Looked, around
 from alerts.diagnosis.wording import plain
 from alerts.evaluate import Verdict
 from alerts.incident import Event, Incident, Tier
@@ -58,7 +59,7 @@ class Inquiry:
         self._promises = promises
         self._events = events
         self._left_s = _DIAGNOSIS_S
-        self._told: dict[tuple[str, Window], Diagnosis] = {}
+        self._told: dict[tuple[str, Window, Sequence[Promised]], Diagnosis] = {}
         self._fired: dict[str, Diagnosis] = {}
         self._worst: dict[tuple[Labels, Window], str] = {}
         self._stood_still: dict[Labels, Sequence[Condition]] = {}
@@ -140,16 +141,20 @@ class Inquiry:
         service = self._service(indicator.where, now)
         if not service:
             return None
-        known = self._told.get((service, now))
-        if known is None and self._left_s > 0:
-            known = self._told[service, now] = self._looked(course, service, now, before.until_s)
-        return known
+        broken = tuple(promised_by([course.definition], service))
+        question = service, now, broken  # two promises of a service are broken by different stages
+        if question not in self._told and self._left_s > 0:
+            looked = partial(around, self._reader, service, now, before.until_s, broken)
+            self._told[question] = self._looked(course, service, now, looked)
+        return self._told.get(question)
 
-    def _looked(self, course: Course, service: str, now: Window, calm_until_s: int) -> Diagnosis:
+    def _looked(
+        self, course: Course, service: str, now: Window, looked: Callable[[], Looked]
+    ) -> Diagnosis:
         """The answer, or what kept us from it."""
         began_s = time.monotonic()
         try:
-            return self._diagnosed(course, service, now, calm_until_s)
+            return self._diagnosed(service, now, looked())
         except Exception as error:  # noqa: BLE001 - why all: whatever is wrong with it, the page goes out
             _LOG.exception("%s could not be diagnosed", course.definition.name)
             return Diagnosis(
@@ -163,12 +168,11 @@ class Inquiry:
         finally:
             self._left_s -= time.monotonic() - began_s
 
-    def _diagnosed(self, course: Course, service: str, now: Window, calm_until_s: int) -> Diagnosis:
-        broken = promised_by([course.definition], service)
+    def _diagnosed(self, service: str, now: Window, looked: Looked) -> Diagnosis:
         return diagnose_window(
             self._reader,
             service,
-            around(self._reader, service, now, calm_until_s, broken),
+            looked,
             promised_by(self._promises, service),
             at_s=now.until_s,
             events=self._reported(service, now),
@@ -218,7 +222,10 @@ class Inquiry:
 
 
 def _sure(found: Diagnosis) -> bool:
-    return any(each.confidence is Confidence.HIGH for each in found.causes[:1])
+    """Nothing more is to be expected of asking again soon."""
+    return not found.hurried and any(
+        each.confidence is Confidence.HIGH for each in found.causes[:1]
+    )
 
 
 def _due(course: Course, incident: Incident) -> bool:

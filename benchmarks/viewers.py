@@ -188,7 +188,7 @@ def _free_ports(number: int) -> list[int]:
 
 
 def _wait(port: int) -> None:
-    for _ in range(600):
+    for _ in range(1800):
         try:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
             connection.request("GET", "/healthz")
@@ -197,7 +197,7 @@ def _wait(port: int) -> None:
         except OSError:
             pass  # why: it is not there yet
         time.sleep(0.1)
-    raise RuntimeError("stagewatch did not start within a minute")
+    raise RuntimeError("stagewatch did not start within three minutes")
 
 
 if __name__ == "__main__":

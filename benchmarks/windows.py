@@ -16,6 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+from sqlalchemy import Connection
 
 from collector import words
 from collector.query import Selection, Window
@@ -135,8 +136,20 @@ def _fill(path: Path) -> int:
                     ],
                 )
                 rows += _SERIES
+            if tier_s > TIERS_S[0]:
+                _fill_crowd(connection, tier_s, blobs)
     store.close()
     return rows
+
+
+def _fill_crowd(connection: Connection, tier_s: int, blobs: list[bytes]) -> None:
+    """All replicas together, as the roll-up leaves them."""
+    whole = words.compact(b"".join(blobs[n % _BLOBS] for n in range(_SERIES)))
+    n, sum_ns = 5 * tier_s * _SERIES, tier_s * _SERIES * 10**9
+    connection.exec_driver_sql(
+        f"INSERT INTO crowd_{tier_s} VALUES (?, ?, 1, ?, 0, ?, ?, x'', x'')",  # noqa: S608 - a table of ours
+        [(_TTFT, at_s, n, sum_ns, whole) for at_s in _starts(tier_s)],
+    )
 
 
 def _starts(tier_s: int) -> list[int]:

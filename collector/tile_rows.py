@@ -25,7 +25,7 @@ from domain.metric import METRICS, Kind
 __all__ = ["Plan", "Row", "gather", "held", "plan", "rows", "sources", "split", "totals"]
 
 _ROOM_ROWS = 32_768
-_ADDED_ROWS = 32_768  # as many, SQLite may hold to add them up
+_ADDED_ROWS = 8192  # as many, SQLite may hold to add them up
 _FEW_ROWS = 64  # so that decoding works in the processor's cache
 _HISTOGRAM = "n, failed, sum_ns, exact, low, high"
 _NUMBER = "n, sum, low, high, last, last_at_ns"

@@ -52,7 +52,7 @@ def stage_comparison(
     """Now against the same hours last week; against the time before where nobody looked then."""
     where = _where(record, standing)
     if where is None:
-        return None
+        return _no_stage(record, viewer)
     window = span_of(record, viewer)
     now = _stages(reader, window, where)
     if now is None:
@@ -72,6 +72,17 @@ def stage_comparison(
     columns = ("Stage", "While it burnt", compared.against, "P99")
     caption = f"Mean of each stage while it burnt, against: {compared.against}"
     return html.Div([stage_bar(compared.rows), table(caption, columns, body, marks=marks)])
+
+
+def _no_stage(record: AlertRecord, viewer: Viewer) -> Component:
+    """Where to look of an alert that no stage of a request explains."""
+    labels = () if record.condition is None else record.condition.labels
+    service, replica = value_of(labels, "service"), value_of(labels, "replica")
+    if not service or not replica:
+        return html.P(quiet("No stage of a request explains it: it is not about latency."))
+    view = View(service=service, fixed=span_of(record, viewer)).only("replica", replica)
+    place = link(name_text(replica), viewer.href(view))
+    return html.P([place, quiet(" while it lasted: its requests and its stages")])
 
 
 def worst_places(

@@ -179,12 +179,16 @@ def _over_time(
 
 def short_names(found: Sequence[Target]) -> list[str]:
     """The shortest name each by which no two are called the same."""
-    ways = (("region",), ("service", "region"), ("region", "replica"))
-    for way in (*ways, ("service", "region", "replica", "model")):
-        names = [" ".join(filter(None, (each.label(part) for part in way))) for each in found]
+    for way in (("region",), ("service", "region"), ("region", "replica")):
+        names = [_called(each, way) for each in found]
         if len(set(names)) == len(names) and all(names):
             return names
-    return [name or "not named" for name in names]
+    whole = ("service", "region", "replica", "model")
+    return [_called(each, whole) or "not named" for each in found]
+
+
+def _called(target: Target, way: Sequence[str]) -> str:
+    return " ".join(filter(None, (target.label(part) for part in way)))
 
 
 def _nothing_yet(view: View) -> Component:

@@ -92,7 +92,9 @@ def _sections(
 
     return {
         "alerting": [
-            *_safely("Evaluation", lambda: evaluation_lines(ledger.standings(spark_s=0), vitals, now_s)),
+            *_safely(
+                "Evaluation", lambda: evaluation_lines(ledger.standings(spark_s=0), vitals, now_s)
+            ),
             *receiver_lines(vitals, now_s),
         ],
         "services": _safely("Services", lambda: service_lines(reader.freshness(window), now_s)),

@@ -157,6 +157,8 @@ def _burst(s: Signals) -> Finding | None:
         contra.append("nobody waits: it is served")
     elif waiting is not None:
         evidence.append(f"{waiting:.0f} wait" + (f", {times(grew)} of before" if grew else ""))
+    if Stage.QUEUE in s.lone:
+        contra.append(f"only {s.pools[Stage.QUEUE]} queues: its like take the load")
     return Finding(
         cause="sudden load: more is asked than before",
         evidence=tuple(evidence),
@@ -294,7 +296,7 @@ RULES = (
         stage=Stage.QUEUE,
         helps=(Signal.WAITING,),
         depth=Depth.ROOT,
-        against="nobody waits",
+        against="nobody waits, or one replica alone queues",
     ),
     Rule(
         id="B10",

@@ -42,6 +42,7 @@ def diagnosis_from(said: Mapping[str, Any]) -> Diagnosis:
             for each in said["not_evaluated"]
         ),
         trouble=said["trouble"] or "",
+        hurried=said.get("hurried", False),
     )
 
 

@@ -56,7 +56,8 @@ class Diagnosis:
     """`causes` best first, empty when all is well; what matched and is contradicted stands apart.
 
     `savings` are cost findings, told only while nothing is wrong. [since_s, until_s) is the window
-    that was looked at, `baseline` what it was compared with. `trouble`: why nobody could look.
+    that was looked at, `baseline` what it was compared with. `trouble`: why nobody could look;
+    `hurried`: there was no time for every question.
     `others`: where no service was named, the other ones and whether they are slow (None: not asked).
     """
 
@@ -72,4 +73,5 @@ class Diagnosis:
     savings: tuple[Cause, ...] = ()
     not_evaluated: tuple[NotEvaluated, ...] = ()
     trouble: str = ""
+    hurried: bool = False
     others: tuple[tuple[str, bool | None], ...] = ()

@@ -18,15 +18,17 @@ from alerts.diagnosis.windows import Looked
 from collector.query import Reader, Stages
 from domain.errors import StagewatchError
 
-__all__ = ["QUESTIONS", "Gathered", "Question", "gather"]
+__all__ = ["QUESTIONS", "TOO_LATE", "Gathered", "Question", "gather"]
 
 _LOG = logging.getLogger(__name__)
-_TOO_LATE = "not asked: it took too long"
 _NOT_NOW = {
     When.SLOW: "asked only while something is slow",
     When.CALM: "asked only while nothing is wrong",
 }
 S = Signal
+
+TOO_LATE = "not asked: it took too long"
+"""Why a signal is absent that nobody had the time to ask for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +163,7 @@ def _not_asked(question: Question, case: Case, *, late: bool) -> str:
         return _NOT_NOW[When.SLOW]
     if question.when is When.CALM and case.slow:
         return _NOT_NOW[When.CALM]
-    return _TOO_LATE if late and not question.first else ""
+    return TOO_LATE if late and not question.first else ""
 
 
 def _signals(case: Case) -> Signals:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from alerts.change import Change
 from alerts.diagnosis.diagnosis import Diagnosis, StageLine
-from alerts.diagnosis.gathering import Gathered, gather
+from alerts.diagnosis.gathering import TOO_LATE, Gathered, gather
 from alerts.diagnosis.judgement import judge
 from alerts.diagnosis.promises import Promised, promised_by
 from alerts.diagnosis.windows import Looked, look
@@ -120,6 +120,7 @@ def diagnose_window(
         contradicted=judged.contradicted if found.signals.slow else (),
         savings=judged.savings,
         not_evaluated=judged.not_evaluated,
+        hurried=TOO_LATE in found.signals.absent.values(),
     )
 
 

@@ -123,6 +123,7 @@ def diagnosis_json(diagnosis: Diagnosis) -> dict[str, Any]:
             {"rule": each.rule, "missing": list(each.missing)} for each in diagnosis.not_evaluated
         ],
         "trouble": diagnosis.trouble or None,
+        "hurried": diagnosis.hurried,
         "others": [{"service": name, "slow": slow} for name, slow in diagnosis.others],
     }
 

@@ -30,6 +30,7 @@ _PATIENCE = 20
 _BATCH_BYTES = 256 * 1024
 _SHORTEST_WAIT_S, _LONGEST_WAIT_S = 0.1, 300.0
 _ANSWER_BYTES = 64 * 1024
+_SHOWN_BYTES = 200
 
 
 class Pusher:
@@ -141,7 +142,8 @@ class Pusher:
         self._settle(1, refused=True)
         self._failures = self._server_errors = 0
         self._outbox.counts[f"http_{status}"] += 1
-        _LOG.error("%s answers %s to an export, which is dropped: %s", self._url, status, answer)
+        said = self._start_of(answer)
+        _LOG.error("%s answers %s to an export, which is dropped: %s", self._url, status, said)
         return 0.0
 
     async def _one_by_one(self, records: list[Record]) -> float:
@@ -189,12 +191,18 @@ class Pusher:
         self._failures += 1
         self._outbox.counts["retried"] += 1
         if status is not None and self._failures == 1:
-            _LOG.warning("%s answers %d: exports wait. It says %s", self._url, status, answer[:200])
+            said = self._start_of(answer)
+            _LOG.warning("%s answers %d: exports wait. It says %s", self._url, status, said)
         told_s = asked_s(retry_after, now_s=time.time(), most_s=_LONGEST_WAIT_S)
         if told_s is not None:
             return max(told_s, _SHORTEST_WAIT_S)
         most_s = min(self._first_wait_s * 2 ** min(self._failures - 1, 30), self._longest_wait_s)
         return float(most_s) * random.uniform(0.5, 1)  # noqa: S311 - jitter, no secret
+
+    def _start_of(self, answer: bytes) -> bytes:
+        """For the log, without our token: who refuses it may repeat it."""
+        secret = self._headers.get("authorization", "").removeprefix("Bearer ").encode()
+        return (answer.replace(secret, b"***") if secret else answer)[:_SHOWN_BYTES]
 
     def _note_success(self, number: int, answer: bytes) -> None:
         """A partial success says how many points were not taken, and why."""

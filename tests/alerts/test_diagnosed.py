@@ -135,3 +135,11 @@ def test_an_answer_that_failed_is_replaced_and_replaces_none(state):
     assert kept(state, failed).first.trouble == "OSError: gone"
     assert kept(state, FIRST) == Diagnosed(first=FIRST)
     assert kept(state, replace(failed, at_s=900)) == Diagnosed(first=FIRST)
+
+
+def test_an_answer_in_a_hurry_takes_the_place_of_none_and_makes_room_for_the_next(state):
+    hurried = replace(FIRST, at_s=900, causes=(), hurried=True)
+    whole = replace(FIRST, at_s=1200, causes=(replace(CAUSE, rule="C1"),))
+
+    assert kept(state, FIRST, hurried) == Diagnosed(first=FIRST)
+    assert kept(state, hurried, whole) == Diagnosed(first=FIRST, latest=whole)

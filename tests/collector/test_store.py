@@ -16,7 +16,7 @@ def test_a_folder_becomes_a_store_in_it(tmp_path):
     open_store(tmp_path / "data").close()
 
     assert (tmp_path / "data" / FILE_NAME).exists()
-    assert rows(tmp_path / "data", "SELECT value FROM meta WHERE key = 'version'") == [("2",)]
+    assert rows(tmp_path / "data", "SELECT value FROM meta WHERE key = 'version'") == [("3",)]
 
 
 def test_a_file_is_its_own_name(tmp_path):
@@ -53,7 +53,7 @@ def test_a_store_of_a_newer_version_is_refused_with_the_way_out(tmp_path):
         connection.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
         connection.commit()
 
-    with pytest.raises(StoreError, match=r"version 99.*reads 2.*Update Stagewatch"):
+    with pytest.raises(StoreError, match=r"version 99.*reads 3.*Update Stagewatch"):
         open_store(tmp_path)
 
 
@@ -63,7 +63,7 @@ def test_a_store_of_an_older_version_is_refused_with_the_way_out(tmp_path):
         connection.execute("UPDATE meta SET value = '1' WHERE key = 'version'")
         connection.commit()
 
-    with pytest.raises(StoreError, match=r"version 1.*reads 2.*Move it away"):
+    with pytest.raises(StoreError, match=r"version 1.*reads 3.*Move it away"):
         open_store(tmp_path)
 
 

@@ -75,7 +75,8 @@ def looking(
     page.wait_for_selector(ready)
     yield page
     context.close()
-    assert [each for each in wrong if not any(one in each for one in forgiven)] == []
+    left = [each for each in wrong if not any(one in each for one in forgiven)]
+    assert left == [], f"complained about, or fetched from elsewhere: {left[:5]}"
 
 
 def _own(address, url):

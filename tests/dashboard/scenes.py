@@ -50,13 +50,9 @@ from tests.review.test_report import recorded
 from tests.strategies import VLLM_TTFT_S, scrape
 
 __all__ = [
-    "HOSTILE",
     "HOSTILE_NAMES",
-    "NOW",
     "PAGES",
-    "Named",
     "Scene",
-    "Severable",
     "empty",
     "full",
     "stale",
@@ -90,19 +86,6 @@ HOSTILE_NAMES = Named(
 """Each as long as a label, or what it is, may be."""
 
 
-class Severable:
-    """A reader whose store a test can take away and give back."""
-
-    def __init__(self, reader):
-        self._reader = reader
-        self.away = False
-
-    def __getattr__(self, name):
-        if self.away:
-            raise OSError("store 'stagewatch.db': no such file. Start the collector.")
-        return getattr(self._reader, name)
-
-
 class Witnessed:
     """How the process is, as `stagewatch up` would say it; one receiver fails."""
 
@@ -121,7 +104,7 @@ class Scene:
         self.now_s = now_s
         self._access = Access(AuthSettings(tokens=list(tokens)))
         self.named = named or Named()
-        self.reader = Severable(StoreReader(folder, now=lambda: float(self.now_s)))
+        self.reader = StoreReader(folder, now=lambda: float(self.now_s))
         self.state = open_state(f"sqlite:///{folder / 'alerts.db'}")
         self.ledger = SqlLedger(self.state)
         self.shelf = Shelf(folder / "reviews")

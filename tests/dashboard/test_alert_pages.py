@@ -260,6 +260,7 @@ def test_a_page_without_data_says_that_it_rests_on_no_windows(night, viewer):
     assert "no data" in region(content, "name")
     assert "The newest minute that somebody saw ended 25 min ago." in region(content, "sure")
     assert content.regions["causes"] is None
+    assert "No stage of a request explains it" in region(content, "stages")
 
 
 def test_a_link_to_an_alert_that_nobody_knows_says_so(night, viewer):

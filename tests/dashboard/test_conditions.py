@@ -8,12 +8,13 @@ from dash import html
 from alerts.ledger import AlertRecord
 from collector.query import Window
 from dashboard import fleet, service
+from dashboard.alert_places import stage_comparison
 from dashboard.conditions import conditions_told
 from dashboard.url import View
 from domain.condition import Condition, ConditionKind, condition_id, next_step
 from domain.labels import labels_of
 from domain.objective import Severity
-from tests.dashboard.reading import find_all, text
+from tests.dashboard.reading import attributes, find_all, text
 
 CHAT = View(service="chat")
 
@@ -93,6 +94,15 @@ def test_on_its_service_page_it_is_the_headline_and_is_not_said_twice(
     assert text(shown.regions["state"]).startswith("vllm-chat-2 of chat has stood still")
     assert lines(shown) == []
     assert "chat-ttft pages since 02:09 UTC" in text(shown.regions["promises"])
+
+
+def test_the_page_of_its_alert_leads_to_the_replica(reader, viewer):
+    shown = stage_comparison(reader, alert(condition(viewer.now_s)), None, viewer)
+
+    assert " ".join(text(shown).split()).endswith("while it lasted: its requests and its stages")
+    (target,) = attributes(shown, "href")
+    assert target.partition("?")[0].endswith("/chat")
+    assert target.endswith("replica%3Dvllm-chat-2")
 
 
 def test_another_service_does_not_hear_of_it(world, reader, ledger, viewer):

@@ -94,7 +94,7 @@ def test_a_chart_is_taken_along_as_numbers_and_as_a_picture(look, tmp_path):
 
 
 def test_a_server_that_is_away_is_a_banner_that_goes_when_it_comes_back(look):
-    page = look("/", forgiven=["ERR_INTERNET_DISCONNECTED", "Failed to fetch"])
+    page = look("/", forgiven=["ERR_INTERNET_DISCONNECTED", "did not respond"])
     before = page.locator("main").inner_text()
     page.context.set_offline(True)
     page.wait_for_selector("#offline:has-text('has not answered since')")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dashboard.browsing import drawn, go, looking, marks, unseemly, violations
+from tests.dashboard.browsing import drawn, go, looking, marks, unseemly, until, violations
 from tests.dashboard.scenes import HOSTILE_NAMES, PAGES, empty, full, stale
 
 pytestmark = marks
@@ -54,7 +54,7 @@ def fleet(filled):
 def made(name, folder, filled):
     if name == "stale":
         return stale(folder, filled)
-    return empty(folder) if name == "empty" else full(folder, named=HOSTILE_NAMES)
+    return empty(folder, tokens=()) if name == "empty" else full(folder, named=HOSTILE_NAMES)
 
 
 @pytest.fixture
@@ -152,14 +152,25 @@ ADDRESSES = {
 _SHOWN = "document.querySelector('main').innerText + document.querySelector('.time').innerText"
 
 
+def settled(page):
+    """What a form asks for by itself has been answered."""
+    until(
+        page,
+        "[...document.querySelectorAll('main .preview')].every(each => / (open|every|some|Matches) /"
+        ".test(` ${each.textContent}`) || each.textContent.includes('nothing'))",
+    )
+
+
 def test_a_copied_address_shows_every_page_as_it_was(chromium, fleet):
     different = {}
     with looking(chromium, fleet.url, fleet.path("Alerts")) as page:
         for each, query in ADDRESSES.items():
             go(page, fleet.path(each) + query)
+            settled(page)
             address, before = page.url, page.evaluate(_SHOWN)
             with looking(chromium, fleet.url, address.removeprefix(fleet.url)) as other:
                 drawn(other)
+                settled(other)
                 after = other.evaluate(_SHOWN)
             if (other.url, after) != (address, before):
                 different[each] = [f"{address}: {before[:300]!r} became {after[:300]!r}"]

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 
 import pytest
 import yaml
@@ -107,3 +108,17 @@ def test_the_wrapper_of_a_sagemaker_container_starts_commands_that_there_are_and
     assert [words[1:3] for words in commands] == [["exporter", "engine"], ["exporter", "gpu"]]
     assert all(words[-1] == "&" for words in commands)
     assert script.rstrip().splitlines()[-1] == 'exec "$@"'
+
+
+def test_the_copy_before_an_upgrade_holds_the_data_and_not_a_link_to_it(tmp_path):
+    """With DynamicUser systemd makes the state directory a link."""
+    page = (ROOT / "docs" / "upgrade.md").read_text()
+    (line,) = [each.strip() for each in page.splitlines() if each.strip().startswith("cp -a")]
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "telemetry.db").write_text("data")
+    (tmp_path / "stagewatch").symlink_to("private")
+
+    subprocess.run(["sh", "-c", line.replace("/var/lib", str(tmp_path))], check=True)
+    (tmp_path / "private" / "telemetry.db").unlink()
+
+    assert (tmp_path / "stagewatch.before" / "telemetry.db").read_text() == "data"

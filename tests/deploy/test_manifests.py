@@ -218,6 +218,15 @@ def test_probes_ask_what_the_programs_answer():
     }
 
 
+def test_the_engine_of_the_example_can_send_spans():
+    """Before 0.20 (0.17 or so) vLLM's image has no OpenTelemetry, and ends where it is asked for it."""
+    _, _, version = yaml.safe_load((KUBERNETES / "examples/vllm/vllm.yaml").read_text())["spec"][
+        "template"
+    ]["spec"]["containers"][0]["image"].partition(":v")
+
+    assert tuple(int(part) for part in version.split(".")) >= (0, 20)
+
+
 def test_our_images_have_the_version_of_the_project_and_claim_no_registry():
     images = {
         container["image"] for _, template in pods(EVERYTHING) for container in containers(template)

@@ -89,3 +89,8 @@ def test_a_unit_writes_to_its_own_directory_alone(unit):
     written = re.findall(r"/var/lib/\S+", said["ExecStart"] + " " + said.get("Environment", ""))
     assert all(place.startswith(f"/var/lib/{state}") for place in written)
     assert written
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=ids)
+def test_a_call_that_a_unit_may_not_make_is_refused_and_kills_nobody(unit):
+    assert settings(unit)["SystemCallErrorNumber"] == "EPERM"

@@ -1,15 +1,21 @@
 """Every rule: where it speaks, where it must not, and what it says where a signal is missing."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from alerts.definition import load
 from alerts.diagnosis.catalogue import RULES
 from alerts.diagnosis.diagnosis import NotEvaluated
+from alerts.diagnosis.gathering import TOO_LATE
+from alerts.diagnosis.inquest import diagnose
 from alerts.diagnosis.judgement import judge, judge_one
 from alerts.diagnosis.rule import Finding, When
 from alerts.diagnosis.signals import Signal, Signals
+from collector.reader import StoreReader
 from domain.request import Stage
+from stagewatch.demo.serve import OBJECTIVES
 from tests.alerts.diagnosis.situations import C1_BY_CLOCK, SITUATIONS, numbers, situation
 
 BY_ID = {rule.id: rule for rule in RULES}
@@ -154,6 +160,29 @@ def test_a_low_clock_of_an_idle_gpu_is_no_finding():
     idle = replace(C1_BY_CLOCK, places={**C1_BY_CLOCK.places, Signal.GPU_BUSY: {"GPU-3": 0.02}})
 
     assert judge_one(BY_ID["C1"], idle) is None
+
+
+def test_load_that_all_take_but_one_is_no_reason_for_the_queue_of_that_one():
+    told = replace(SITUATIONS["B9"][0], pools={Stage.QUEUE: "r1"})
+
+    assert not judge_one(BY_ID["B9"], told).contradicted
+    alone = judge_one(BY_ID["B9"], replace(told, lone=frozenset({Stage.QUEUE})))
+    assert alone.contradicted
+    assert alone.contra == ("only r1 queues: its like take the load",)
+
+
+def test_a_question_that_there_was_no_time_for_is_not_taken_for_an_answer(rehearsed):
+    folder, end_s = rehearsed("network")
+    reader = StoreReader(folder)
+    promises = load(OBJECTIVES)
+    try:
+        asked = partial(diagnose, reader, "assistant", end_s, promises)
+        hurried, whole = asked(budget_s=-1.0), asked(budget_s=60.0)
+    finally:
+        reader.close()
+
+    assert (hurried.hurried, whole.hurried) == (True, False)
+    assert any(TOO_LATE in word for each in hurried.not_evaluated for word in each.missing)
 
 
 def test_a_way_as_long_as_ever_is_contradicted_and_without_a_before_needs_waiting_clients():

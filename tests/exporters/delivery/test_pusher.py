@@ -89,6 +89,23 @@ def test_exports_arrive_in_order_and_compressed(outbox):
     assert "authorization" not in headers
 
 
+@pytest.mark.parametrize("status", [400, 401])
+def test_what_is_answered_is_cut_and_our_token_is_not_written_down(outbox, caplog, status):
+    box, told = outbox("a"), b"who is Bearer sesame? " + b"x" * 1000
+    answer = scripted((status, {}, told), (200, {}, OK))
+
+    pushed(
+        box,
+        answer,
+        until=lambda: box.counts["sent"] or box.counts["http_400"],
+        token="sesame",  # noqa: S106 - of nobody
+    )
+
+    said = caplog.records[0].getMessage()
+    assert "who is Bearer ***? xxx" in said
+    assert len(said) < 400
+
+
 def test_a_token_goes_along(outbox):
     box, token = outbox("a"), "sesame"
 
