@@ -71,7 +71,7 @@ lock: ## Resolve the dependencies anew and write requirements/*.txt
 	@$(ENVIRONMENT) dev
 	@$(LOCK) pyproject.toml --extra server --group build -o requirements/server.txt
 	@$(LOCK) pyproject.toml --extra all --group build --group dev -c requirements/server.txt -o requirements/dev.txt
-	@$(LOCK) pyproject.toml --extra server --extra aws --extra postgres --extra telemetry -c requirements/dev.txt -o requirements/image-server.txt
+	@$(LOCK) pyproject.toml --extra server --extra aws --extra postgres --extra review --extra telemetry -c requirements/dev.txt -o requirements/image-server.txt
 	@$(LOCK) pyproject.toml --extra exporter --extra gpu -c requirements/dev.txt -o requirements/image-sidecar.txt
 	@$(LOCK) pyproject.toml --extra exporter --extra kubernetes -c requirements/dev.txt -o requirements/image-sidecar-kubernetes.txt
 	@$(LOCK) pyproject.toml --extra exporter --extra aws -c requirements/dev.txt -o requirements/image-sidecar-aws.txt

@@ -176,7 +176,7 @@ def _tiles(connection: Connection, part: _Part) -> None:
     connection.exec_driver_sql("DROP TABLE crowds")
 
 
-def _histograms(
+def _histograms(  # noqa: PLR0917 - what a row is made of
     connection: Connection, table: str, who: str, name: str, n: int, shape: tuple[float, float, int]
 ) -> None:
     middle, spread, times = shape

@@ -35,7 +35,15 @@ def trace_id(number):
 
 
 def requests(
-    number=160, *, replica="r0", service="chat", seed=1, over_s=3000, first=1, model="llama", region=""
+    number=160,
+    *,
+    replica="r0",
+    service="chat",
+    seed=1,
+    over_s=3000,
+    first=1,
+    model="llama",
+    region="",
 ):
     """Spans of an engine and of its clients, one request a few seconds; one in twenty fails."""
     random_ = np.random.default_rng(seed)

@@ -132,7 +132,7 @@ def test_a_lock_of_an_image_has_the_versions_that_are_tested_and_a_hash_for_each
 @pytest.mark.parametrize(
     ("lock", "extras"),
     [
-        ("image-server", "server,aws,postgres,telemetry"),
+        ("image-server", "server,aws,postgres,review,telemetry"),
         ("image-sidecar", "exporter,gpu"),
         ("image-sidecar-kubernetes", "exporter,kubernetes"),
         ("image-sidecar-aws", "exporter,aws"),

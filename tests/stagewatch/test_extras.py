@@ -33,7 +33,9 @@ def modules_of():
     }
 
 
-@pytest.mark.parametrize("extra", sorted(set(EXTRAS) - {"all", "kubernetes", "server", "telemetry"}))
+@pytest.mark.parametrize(
+    "extra", sorted(set(EXTRAS) - {"all", "kubernetes", "server", "telemetry"})
+)
 def test_a_module_of_a_sidecar_is_brought_by_the_extra_that_is_named(extra):
     told = {module for module, owner in extras.EXTRA_OF.items() if owner == extra}
     brought = {
