@@ -12,10 +12,19 @@ from dataclasses import dataclass
 from collector.query import Flow, Series, Stages, StageShare, Window
 from domain.distribution import EMPTY, add_all
 from domain.indicator import GoodputIndicator, Indicator, LatencyIndicator
-from domain.labels import Labels, project
+from domain.labels import Labels, project, value_of
 from domain.request import Stage
 
-__all__ = ["NOT_ASKED", "PER_TOKEN", "Blame", "Place", "blame", "per_token", "stage_metric"]
+__all__ = [
+    "NOT_ASKED",
+    "PER_TOKEN",
+    "Blame",
+    "Place",
+    "blame",
+    "per_token",
+    "stage_metric",
+    "worst_region",
+]
 
 PER_TOKEN = {"tpot": "tpot", "itl": "itl", "itl_max": "tpot"}
 """Promises on tokens, and the latency that says how long decoding took for each."""
@@ -41,12 +50,23 @@ _NEXT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The worst replica of several, and how it compares with the median one."""
+    """The worst of several replicas, or of the regions that users ask from, beside the median one."""
 
     labels: Labels
     mean_s: float
     median_s: float
     replicas: int
+
+    @property
+    def name(self) -> str:
+        named = (value_of(self.labels, each) for each in ("replica", "region", "pool", "service"))
+        return next(filter(None, named), "one place")
+
+    @property
+    def of(self) -> str:
+        """What it is one of: the network is as users' regions are, whichever replica answers."""
+        far = value_of(self.labels, "region") and not value_of(self.labels, "replica")
+        return "region" if far else "replica"
 
     @property
     def stands_out(self) -> bool:
@@ -150,6 +170,11 @@ def _mean_s(share: StageShare) -> float | None:
         return share.mean_s
     decile = share.distribution.quantile(0.9)
     return None if decile is None else decile.low_s
+
+
+def worst_region(stages: Sequence[Stages]) -> Place | None:
+    """Where users wait longest for the network; None where nobody says where they are."""
+    return _worst(Stage.NETWORK, [each for each in stages if value_of(each.labels, "region")])
 
 
 def _worst(stage: Stage, replicas: Sequence[Stages]) -> Place | None:

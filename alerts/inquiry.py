@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from alerts.blame import PER_TOKEN, Blame, blame, per_token, stage_metric
+from alerts.blame import PER_TOKEN, Blame, blame, per_token, stage_metric, worst_region
 from alerts.change import Change
 from alerts.course import Course
 from alerts.diagnosis.diagnosis import Diagnosis
@@ -28,6 +28,7 @@ from domain.condition import Condition, ConditionKind, sentence
 from domain.errors import StagewatchError
 from domain.indicator import ConditionIndicator
 from domain.labels import Labels, value_of
+from domain.request import Stage
 from domain.slice import MINUTE_S
 
 __all__ = ["Inquiry"]
@@ -81,11 +82,14 @@ class Inquiry:
             if not any(each.stages for each in earlier):
                 earlier = self._stages(metric, week_ago, where)
             replicas = self._stages(metric, now, where, _PLACES)
+            found = blame(metric, next(iter(here), None), next(iter(earlier), None), replicas)
+            if found.stage is Stage.NETWORK:
+                regions = self._stages(metric, now, where, ("region",))
+                found = replace(found, place=worst_region(regions))
             behind = self._stalls(where, at_s)
         except StagewatchError:
             _LOG.exception("the guilty stage of %s is not known", course.definition.name)
             return None
-        found = blame(metric, next(iter(here), None), next(iter(earlier), None), replicas)
         return replace(found, behind=behind)
 
     def again(self, course: Course, incident: Incident) -> Blame | None:

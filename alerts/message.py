@@ -192,21 +192,24 @@ def _carries(blame: Blame) -> str:
     return f"carries {blame.share * 100:.0f} % of what grew"
 
 
+_AT = {"replica": "on", "region": "in"}
+
+
 def _placed(place: Place | None) -> str:
     if place is None:
         return ""
     labels = dict(place.labels)
-    name = labels.get("replica") or labels.get("pool") or labels.get("service") or "one place"
+    name, at = place.name, _AT[place.of]
     pool = f" (pool {labels['pool']})" if "pool" in labels and "replica" in labels else ""
     if place.stands_out:
         return (
-            f", worst on {name}{pool} with {wording.seconds(place.mean_s)} "
-            f"against {wording.seconds(place.median_s)} on the median replica"
+            f", worst {at} {name}{pool} with {wording.seconds(place.mean_s)} "
+            f"against {wording.seconds(place.median_s)} {at} the median {place.of}"
         )
     if place.replicas > 1:
         whose = f" of pool {labels['pool']}" if "pool" in labels else ""
-        return f", on all {place.replicas} replicas{whose} alike"
-    return f", on {name}{pool}"
+        return f", {at} all {place.replicas} {place.of}s{whose} alike"
+    return f", {at} {name}{pool}"
 
 
 def _unmeasured(blame: Blame) -> str:

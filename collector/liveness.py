@@ -195,9 +195,8 @@ def label_values(snapshot: Snapshot, name: str, window: Window) -> list[str]:
     for part, metric in _until_heard(window, apart=apart):
         if not unheard:
             break
-        wanted = sorted(number for place in unheard for number in grouping.members[place])
-        told = _heard(snapshot, metric, part, wanted, crowded=not apart)
-        unheard -= {grouping.group_of[number] for number in told if number in grouping.group_of}
+        told = _heard(snapshot, metric, part, crowded=not apart)
+        unheard -= {grouping.group_of[number] for number in told}
     return sorted(
         value_of(labels, name)
         for place, labels in enumerate(grouping.names)
@@ -205,21 +204,29 @@ def label_values(snapshot: Snapshot, name: str, window: Window) -> list[str]:
     )
 
 
-def _heard(
-    snapshot: Snapshot, metric: str, window: Window, series: Sequence[int], *, crowded: bool
-) -> set[int]:
-    """The series, or the first of their crowds, of which there is anything in a window; perhaps others."""
+def _heard(snapshot: Snapshot, metric: str, window: Window, *, crowded: bool) -> frozenset[int]:
+    """The series, or the first of their crowds, of which there is anything in a window."""
     asked = plan(snapshot, metric, Selection(window=window), sift=False)
-    latency = METRICS[metric].kind is Kind.LATENCY
-    found: set[int] = set()
-    for run in asked.tiles:
-        of_crowds = crowded and latency and run.tier_s >= _FINE_S
-        crowd_of = snapshot.labels.crowds.of
-        some = sorted({crowd_of[each] for each in series}) if of_crowds else series
-        for where, parameters in sources(snapshot, metric, [run], some, crowded=of_crowds):
-            told = snapshot.rows(f"SELECT DISTINCT series_id {where}", parameters)
-            found.update(number for (number,) in told)
-    return found
+    over, open_ = split(asked.tiles, snapshot.over_s)
+    key = ("heard", metric, crowded, tuple(over))
+    (before,) = snapshot.of_the_past(
+        key, lambda: (_of_tiles(snapshot, metric, over, crowded=crowded),)
+    )
+    return before | _of_tiles(snapshot, metric, open_, crowded=crowded)
+
+
+def _of_tiles(
+    snapshot: Snapshot, metric: str, runs: Sequence[TileRange], *, crowded: bool
+) -> frozenset[int]:
+    every, latency = list(snapshot.labels.by_id), METRICS[metric].kind is Kind.LATENCY
+    return frozenset(
+        number
+        for run in runs
+        for where, parameters in sources(
+            snapshot, metric, [run], every, crowded=crowded and latency and run.tier_s >= _FINE_S
+        )
+        for (number,) in snapshot.rows(f"SELECT DISTINCT series_id {where}", parameters)
+    )
 
 
 def _until_heard(window: Window, *, apart: bool) -> Iterator[tuple[Window, str]]:

@@ -204,7 +204,7 @@ def _why(
     rule = next((each for each in rules if fired and each.verdict.rule.name == fired.rule), None)
     if fired is None or rule is None:
         lines = [html.Li(sentence(each)) for each in record.why]
-        rests = "It rests on no windows: the sentence above says all there is."
+        rests = _AT_ONCE if record.kind == "condition" else _NO_WINDOWS
         return [html.Ul(lines, className="why") if lines else html.P(quiet(rests))]
     limit = rule.verdict.rule.factor * rule.budget
     factor = float(rule.verdict.rule.factor)
@@ -217,6 +217,12 @@ def _why(
         windows_table(fired, rule, limit, surely=record.severity is Severity.PAGE),
         html.P([quiet(told), link("The promise and its other rules", target)]),
     ]
+
+
+_NO_WINDOWS = "It rests on no windows: the sentence above says all there is."
+_AT_ONCE = (
+    "An engine that stands still or does not answer is told at once: no budget has to burn first."
+)
 
 
 def _history(record: AlertRecord, viewer: Viewer) -> Component:

@@ -38,6 +38,7 @@ def likely(record: AlertRecord, diagnosed: Diagnosed | None, viewer: Viewer) -> 
                 quiet(_where(cause, newest)),
             ]
         ),
+        *([html.P(quiet(sentence(plain("; ".join(cause.evidence)))))] if cause.evidence else []),
         html.P([html.Strong("Next: "), sentence(plain(cause.next_step))]),
     ]
     before = next(iter(diagnosed.first.causes), None)

@@ -108,10 +108,9 @@ def place_text(alert: AlertRecord) -> str:
     place = alert.blame.place if alert.blame is not None else None
     if place is None:
         return NOTHING
-    name = value_of(place.labels, "replica") or value_of(place.labels, "pool")
     if place.stands_out or place.replicas == 1:
-        return name or NOTHING
-    return f"all {place.replicas} replicas alike"
+        return place.name
+    return f"all {place.replicas} {place.of}s alike"
 
 
 def lasting(alert: AlertRecord, viewer: Viewer) -> list[Component | str]:

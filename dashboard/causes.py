@@ -15,7 +15,6 @@ from alerts.diagnosis.wording import plain
 from dashboard.parts import quiet, sentence
 from dashboard.quantity import percent, seconds
 from dashboard.stages import stage_word
-from domain.labels import value_of
 from domain.request import Stage
 
 __all__ = ["Cause", "cause_list", "causes_of", "causes_told", "unknown_note"]
@@ -114,13 +113,12 @@ def _place(blame: Blame) -> tuple[list[str], list[str]]:
     place = blame.place
     if place is None:
         return [], []
-    name = value_of(place.labels, "replica") or value_of(place.labels, "pool") or "one place"
-    compared = f"{seconds(place.mean_s)} against {seconds(place.median_s)} on the median replica"
+    compared = f"{seconds(place.mean_s)} against {seconds(place.median_s)}, the median {place.of}"
     if place.stands_out:
-        return [f"worst on {name}: {compared}"], []
+        return [f"worst: {place.name}, {compared}"], []
     if place.replicas > 1:
-        return [], [f"a single bad replica: all {place.replicas} do alike ({compared} at worst)"]
-    return [f"on {name}, the only replica"], []
+        return [], [f"a single bad {place.of}: all {place.replicas} do alike ({compared} at worst)"]
+    return [f"{place.name}, the only {place.of}"], []
 
 
 def _capital(words: str) -> str:

@@ -17,7 +17,7 @@ from dashboard.conditions import Told, condition_list, conditions_told, short_na
 from dashboard.content import Content
 from dashboard.flows import per_s, since_text, unfinished_text, watched
 from dashboard.frame import common_regions, frame, region, tab_title
-from dashboard.measure import P50, P99, before, last_week
+from dashboard.measure import P50, P99, before, last_week, whole_minutes
 from dashboard.parts import (
     SPOKEN_WHEN_CHANGED,
     Cell,
@@ -65,7 +65,7 @@ class _Service:
 
 def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Content:
     """The page at one instant."""
-    window = view.window(viewer.now_s)
+    window = view.window(viewer.now_s) if view.live else whole_minutes(view.window(viewer.now_s))
     all_standings = ledger.standings()
     standings = [each for each in all_standings if _found(each.objective.name, view)]
     services = [each for each in _services(reader, window, view) if _found(each.name, view)]

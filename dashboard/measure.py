@@ -34,6 +34,7 @@ __all__ = [
     "step_s",
     "together",
     "week_ago",
+    "whole_minutes",
 ]
 
 P50 = Fraction(1, 2)
@@ -48,6 +49,7 @@ MOST_LINES = 4
 
 _STEPS_S = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 _MOST_STEPS = 96
+_HOUR_S = 3600
 _STRIDES_S = (43_200, 3600, 300)
 
 Floats = NDArray[np.float64]
@@ -78,6 +80,14 @@ def last_week(window: Window) -> Window:
     since_s = window.since_s // stride_s * stride_s - WEEK_S
     length_s = -((window.since_s - window.until_s) // MINUTE_S * MINUTE_S)
     return Window(since_s=since_s, until_s=since_s + length_s)
+
+
+def whole_minutes(window: Window) -> Window:
+    """Widened to minutes, where it is an hour or more: seconds at its ends would not be seen."""
+    if window.until_s - window.since_s < _HOUR_S:
+        return window
+    since_s = window.since_s // MINUTE_S * MINUTE_S
+    return Window(since_s=since_s, until_s=-(-window.until_s // MINUTE_S) * MINUTE_S)
 
 
 def _stride_s(window: Window) -> int:

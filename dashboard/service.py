@@ -20,7 +20,7 @@ from dashboard.curves import CHARTS, chart_regions, stack_regions
 from dashboard.flows import finished, gone_wrong, per_s, since_text, unfinished_text, watched
 from dashboard.frame import common_regions, frame, region, tab_title
 from dashboard.graphs import graph
-from dashboard.measure import P50, P99, before, last_week
+from dashboard.measure import P50, P99, before, last_week, whole_minutes
 from dashboard.parts import (
     SPOKEN_WHEN_CHANGED,
     Cell,
@@ -62,7 +62,7 @@ HEIGHT_PX = dict.fromkeys(CHARTS, 232) | {"stack": 288}
 
 def content(reader: Reader, ledger: Ledger, view: View, viewer: Viewer) -> Content:
     """The page at one instant."""
-    window = view.window(viewer.now_s)
+    window = view.window(viewer.now_s) if view.live else whole_minutes(view.window(viewer.now_s))
     where = view.only("service", view.service).where
     selection = Selection(window=window, where=where)
     now, earlier = _now_and_before(reader, selection)

@@ -119,7 +119,10 @@ class View:
         return self.fixed is None
 
     def window(self, now_s: int) -> Window:
-        """The seconds that the page shows at an instant; an hour of requests begins with five minutes."""
+        """The seconds that the page shows at an instant.
+
+        A live hour of requests, and more, begins on five minutes.
+        """
         since_s = now_s - self.span_s
         if not self.alone and self.span_s >= HOUR_S:
             since_s -= since_s % _BEGIN_S

@@ -122,7 +122,7 @@ def _far(s: Signals) -> Finding | None:
     if s.guilty not in (None, Stage.NETWORK):
         contra.append(f"what grew most is {s.guilty}")
     return Finding(
-        cause=f"the way of users in {region or 'one region'} is long",
+        cause=f"the network path of users in {region or 'one region'} is slow",
         evidence=(
             f"network P50 {ms(far_s)}"
             + (f", {ms(before_s)} before" if before_s is not None else ""),
@@ -280,7 +280,7 @@ RULES = (
         scope=Scope.SERVICE,
         needs=(Signal.NETWORK_BY_REGION,),
         of=_far,
-        action="look at the way of that region: route, gateway, edge; serve it from a nearer region",
+        action="look at the route, gateway and edge of that region; serve it from a nearer one",
         source="S1, S2, S4",
         stage=Stage.NETWORK,
         depth=Depth.ROOT,

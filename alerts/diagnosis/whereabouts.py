@@ -84,7 +84,7 @@ def _prefill_wait(s: Signals) -> Finding | None:
     elif Stage.QUEUE in s.lone:
         evidence.append(f"on {s.pools[Stage.QUEUE]}, while others of its pool wait less")
         variant, cause = "c", "one replica queues, and others of its pool do not"
-        step = "look at the speed of that replica (C2) and at the router before adding any GPU"
+        step = "look at the speed of that replica and at the router before adding any GPU"
     elif decode_kv is not None and decode_kv > _FULL_KV:
         evidence.append(f"KV of the decode pool {share(decode_kv)} full")
         variant, cause = "b", "prefill is blocked by a full decode pool"

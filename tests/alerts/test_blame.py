@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from alerts.blame import blame, per_token
+from alerts.blame import Blame, blame, per_token, worst_region
 from alerts.codec import blame_from, blame_text
 from alerts.message import accusation
 from collector.query import Flow, Point, Series, Stages, StageShare, Window
@@ -82,6 +82,23 @@ def test_replicas_that_are_all_slow_are_not_singled_out():
 
     assert not found.place.stands_out
     assert "on all 2 replicas of pool chat alike" in accusation(found)
+
+
+def test_the_network_is_worst_in_a_region_and_not_on_the_replica_that_answers():
+    far = [
+        stages({"network": 0.9}, labels=(("region", "us-east-1"),)),
+        stages({"network": 0.05}, labels=(("region", "eu-west-1"),)),
+        stages({"network": 3.0}),
+    ]
+
+    found = worst_region(far)
+
+    assert (found.name, found.of, found.stands_out) == ("us-east-1", "region", True)
+    accused = Blame(stage=Stage.NETWORK, now_s=0.4, before_s=0.1, share=1.0, place=found)
+    assert "worst in us-east-1 with 900 ms against 50 ms in the median region" in accusation(
+        accused
+    )
+    assert worst_region(far[2:]) is None
 
 
 def test_where_only_intervals_are_known_their_sure_end_counts():

@@ -275,7 +275,7 @@ def test_one_replica_that_stands_out_speaks_for_the_cause():
     blame = Blame(stage=Stage.QUEUE, now_s=2.0, before_s=0.1, share=0.9, place=place)
     (cause,) = causes_of(blame)
 
-    assert "worst on b: 6 s against 200 ms on the median replica" in cause.speaks_for
+    assert "worst: b, 6 s against 200 ms, the median replica" in cause.speaks_for
     assert cause.speaks_against == []
 
 

@@ -12,15 +12,20 @@ from dashboard.measure import (
     MOST_LINES,
     P50,
     P99,
+    WEEK_S,
+    before,
     curve,
     curves,
     drawn,
+    last_week,
     quantile_word,
     stage_lines,
     step_s,
     together,
+    whole_minutes,
 )
 from dashboard.silences import MOST_MARKS, silences
+from dashboard.url import View
 from dashboard.viewer import Viewer
 from domain.buckets import from_buckets, layout
 from domain.distribution import EMPTY, exact
@@ -191,3 +196,33 @@ def test_a_chart_is_not_covered_with_marks(reader, viewer, worlds):
     worlds["night"].unobserved = before
 
     assert len(marks) == MOST_MARKS
+
+
+@pytest.mark.parametrize("span_s", [900, 3600, 86_400, 604_800, 30 * 86_400])
+def test_what_is_compared_with_moves_in_strides_and_is_as_long(span_s):
+    now_s = 1_772_367_017
+    windows = [Window(since_s=at - span_s, until_s=at) for at in range(now_s, now_s + 55, 11)]
+
+    for then in (before, last_week):
+        found = {then(each) for each in windows}
+        assert len(found) <= 2
+        for each in found:
+            assert 0 <= each.until_s - each.since_s - span_s <= 60
+    for each in windows:
+        assert each.since_s - span_s / 12 <= before(each).until_s <= each.since_s
+        ago_s = each.since_s - last_week(each).since_s
+        assert WEEK_S <= ago_s <= WEEK_S + max(span_s / 12, 60)
+
+
+def test_only_a_long_window_is_widened_to_minutes():
+    short, long = Window(since_s=17, until_s=3000), Window(since_s=17, until_s=3700)
+
+    assert whole_minutes(short) == short
+    assert whole_minutes(long) == Window(since_s=0, until_s=3720)
+
+
+def test_a_live_hour_of_requests_begins_on_five_minutes_and_ends_now():
+    now_s = 1_772_367_017
+    assert View(service="chat").window(now_s) == Window(since_s=1_772_363_400, until_s=now_s)
+    assert View(alone="gpus").window(now_s) == Window(since_s=now_s - 3600, until_s=now_s)
+    assert View(span_s=900).window(now_s) == Window(since_s=now_s - 900, until_s=now_s)
