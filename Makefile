@@ -22,7 +22,7 @@ demo: ## The whole product on loopback over a simulated fleet: no GPU, no cloud 
 test: ## All tests, with what they need installed first
 	@$(ENVIRONMENT) dev
 	@$(RUN) scripts/test_tools.py
-	@$(RUN) -m pytest -n 2 --dist worksteal -q || { [ $$? -eq 1 ] && \
+	@$(RUN) -m pytest -n 3 --dist worksteal -q || { [ $$? -eq 1 ] && \
 		echo "What failed while both cores were busy is asked once more, alone; what fails alone fails." && \
 		$(RUN) -m pytest -q --last-failed --last-failed-no-failures none; }
 

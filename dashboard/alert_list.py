@@ -85,7 +85,6 @@ def page(view: View, shown: Content) -> list[Component]:
         type="search",
         placeholder="Find a promise or replica  /",
         value=view.find,
-        debounce=0.3,
         maxLength=100,
         autoComplete="off",
     )

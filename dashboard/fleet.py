@@ -102,7 +102,6 @@ def page(view: View, shown: Content) -> list[Component]:
                         type="search",
                         placeholder="Find a promise or service  /",
                         value=view.find,
-                        debounce=0.3,
                         maxLength=100,
                         autoComplete="off",
                     ),

@@ -105,14 +105,7 @@ def names(instants: Sequence[Instant], *, since_ms: float, until_ms: float) -> l
         if left_ms >= free_ms:
             free_ms = left_ms + wide_ms
             named.append(
-                {"x": each.at_ms, "y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
-                | {"text": escape(text, quote=False)}
-                | {"xanchor": _anchor(each.at_ms, left_ms, wide_ms)}
+                {"x": left_ms + wide_ms / 2, "y": 1, "yref": "paper", "yanchor": "bottom"}
+                | {"text": escape(text, quote=False), "xanchor": "center", "showarrow": False}
             )
     return named
-
-
-def _anchor(at_ms: float, left_ms: float, wide_ms: float) -> str:
-    """A name at an edge begins or ends at its line, so that it stays inside."""
-    share = (at_ms - left_ms) / wide_ms
-    return "left" if share < 0.45 else "right" if share > 0.55 else "center"

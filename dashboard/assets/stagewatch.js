@@ -47,6 +47,15 @@
     if (url.pathname !== location.pathname) window.scrollTo(0, 0);
   };
 
+  const found = (text) => {
+    const query = new URLSearchParams(location.search);
+    if ((query.get("find") || "") === (text || "")) return window.dash_clientside.no_update;
+    if (text) query.set("find", text);
+    else query.delete("find");
+    const written = query.toString().replaceAll("%3A", ":");
+    return written ? "?" + written : "";
+  };
+
   window.dash_clientside = window.dash_clientside || {};
   window.dash_clientside.stagewatch = {
     /* A new page for a new path, new values for a new query; a tick asks for new values unless
@@ -106,13 +115,13 @@
       const written = query.toString().replaceAll("%3A", ":");
       return [written ? "?" + written : "", ""];
     },
+    // why not debounce of the box: its timer outlives the box, and fails when the page has changed
     find(text) {
-      const query = new URLSearchParams(location.search);
-      if ((query.get("find") || "") === (text || "")) return window.dash_clientside.no_update;
-      if (text) query.set("find", text);
-      else query.delete("find");
-      const written = query.toString().replaceAll("%3A", ":");
-      return written ? "?" + written : "";
+      const turn = state.typed = (state.typed || 0) + 1;
+      return new Promise((told) => setTimeout(() => {
+        const box = document.getElementById("find");
+        told(turn === state.typed && box ? found(text) : window.dash_clientside.no_update);
+      }, 300));
     },
   };
 

@@ -13,6 +13,7 @@ from domain.labels import Labels
 __all__ = [
     "CREATED",
     "DECODES",
+    "OF_EVERY_PROCESS",
     "PARTS",
     "PREFILLS",
     "ROLES",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 START_TIME = "process_start_time_seconds"
+OF_EVERY_PROCESS = frozenset({START_TIME, "process_cpu_seconds_total"})
+"""Names that any program's page has: they make no engine of it."""
 CREATED = "_created"
 PARTS = ("_bucket", "_sum", "_count")
 

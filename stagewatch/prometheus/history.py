@@ -20,7 +20,7 @@ from collector.remote_write_settings import RemoteWriteSettings
 from domain.errors import ConfigError, InputError
 from domain.labels import Labels
 from exporters.engine.engines import WANTED
-from exporters.engine.table import START_TIME
+from exporters.engine.table import OF_EVERY_PROCESS
 from stagewatch.prometheus.api import PrometheusApi, Remembered, TooMuch
 from stagewatch.prometheus.belief import Belief
 from stagewatch.prometheus.flow import UP, Scrape, Stream, Value
@@ -29,6 +29,7 @@ from stagewatch.prometheus.watch import Watch, export_of
 
 __all__ = ["History", "Progress", "Span"]
 
+_EVERYWHERE: Final = OF_EVERY_PROCESS | {UP}
 _LEAD_MS: Final = 300_000
 _FIRST_CHUNK_MS: Final = 300_000
 _SHORTEST_CHUNK_MS: Final = 1_000
@@ -157,7 +158,7 @@ class History:
         belief = self._beliefs.setdefault(whose.target, Belief(self._failover_ms))
         watch = self._watches.get(whose.target)
         if watch is None or at_ms - belief.at_ms > self._forget_after_ms:
-            if all(stream.name in (UP, START_TIME) for stream in values):
+            if all(stream.name in _EVERYWHERE for stream in values):
                 return None  # it is no engine, as far as we have seen
             watch = self._watches[whose.target] = Watch(self._naming)
         if belief.at_ms >= 0 and at_ms - belief.at_ms < span.step_ms:
@@ -173,7 +174,7 @@ class History:
         """Only names that this Prometheus has, and of jobs that have an engine's."""
         asked = f"{{{self._matchers}}}" if self._matchers else None
         names = self._api.label_values(NAME, asked, since_s=since_s, until_s=until_s)
-        engines = sorted(WANTED.intersection(names) - {START_TIME})
+        engines = sorted(WANTED.intersection(names) - OF_EVERY_PROCESS)
         if not engines:
             raise InputError(
                 f"it knows no metric of an engine in that window, among {len(names)} that it knows",
@@ -183,7 +184,7 @@ class History:
         jobs = self._api.label_values(
             self._job, self._of(engines), since_s=since_s, until_s=until_s
         )
-        return self._of([*engines, START_TIME, UP], f"{self._job}=~{_any_of(jobs)}")
+        return self._of([*engines, *sorted(_EVERYWHERE)], f"{self._job}=~{_any_of(jobs)}")
 
     def _of(self, names: Sequence[str], *matchers: str) -> str:
         told = (f"{NAME}=~{_any_of(names)}", *matchers, self._matchers)

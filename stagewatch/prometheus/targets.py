@@ -12,7 +12,7 @@ from collector.log import RefusalLog
 from collector.remote_write_series import NAME
 from collector.remote_write_settings import RemoteWriteSettings
 from domain.labels import Labels
-from exporters.engine.table import START_TIME
+from exporters.engine.table import OF_EVERY_PROCESS
 from stagewatch.prometheus.belief import Belief
 from stagewatch.prometheus.flow import UP, Flow, Patience, Stream
 from stagewatch.prometheus.naming import Naming, Whose
@@ -20,8 +20,7 @@ from stagewatch.prometheus.watch import Watch
 
 __all__ = ["Target", "Targets"]
 
-_EVERYWHERE: Final = frozenset({UP, START_TIME})
-"""Names that every target has: they make no engine of it."""
+_EVERYWHERE: Final = OF_EVERY_PROCESS | {UP}
 
 
 @dataclass(slots=True, eq=False)
