@@ -32,14 +32,9 @@ Floats = NDArray[np.float64]
 
 _ALL_RANKS = 512  # beyond, ranks are taken in groups 1/128 wide: below one cell of 1/92
 _GROUP = 1 + 1 / 128
-_RANKS = np.unique(
-    np.concatenate(
-        (
-            np.arange(1, _ALL_RANKS),
-            np.floor(_ALL_RANKS * _GROUP ** np.arange(math.log(2**44, _GROUP))),
-        )
-    )
-)
+_GROUPS = np.floor(_ALL_RANKS * _GROUP ** np.arange(math.log(2**44, _GROUP)))
+# why no np.unique: it imports numpy.ma, a twelfth of a sidecar's start
+_RANKS = np.concatenate((np.arange(1, _ALL_RANKS), _GROUPS[np.diff(_GROUPS, prepend=0) > 0]))
 _WEIGHTS = np.diff(_RANKS, append=math.inf)
 
 
