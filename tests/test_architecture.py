@@ -136,8 +136,8 @@ def test_no_file_is_longer_than_four_hundred_lines():
 
 
 def test_tests_keep_up_with_code():
-    """The bar is a line of tests for a line of code. We stand at 0.71 and have to go up."""
-    assert lines_of((ROOT / "tests").rglob("*.py")) >= 0.7 * lines_of(MODULES)
+    """The bar is a line of tests for a line of code. We stand at 0.75 and have to go up."""
+    assert lines_of((ROOT / "tests").rglob("*.py")) >= 0.74 * lines_of(MODULES)
 
 
 @pytest.mark.parametrize("vague", ["util", "common", "help", "misc", "manager"])
