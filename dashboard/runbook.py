@@ -1,4 +1,4 @@
-"""The runbook as a page without scripts, so that it opens where nothing else does."""
+"""The runbook as a page: what each alert means, where to look, what to do."""
 
 from __future__ import annotations
 
@@ -11,33 +11,15 @@ from fastapi.responses import HTMLResponse, Response
 
 from alerts.runbook import ENTRIES, PATH, Entry, rule_entries
 from dashboard.mount import asked
+from dashboard.still_page import still_page
 
 __all__ = ["runbook_routes"]
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8">
-    <meta name="viewport" content="width=device-width, initial-scale=1">
-    <meta name="color-scheme" content="light dark">
-    <title>Runbook: Stagewatch</title>
-    <link rel="icon" href="data:,">
-    <link rel="stylesheet" href="{prefix}/assets/theme.css">
-    <link rel="stylesheet" href="{prefix}/assets/stagewatch.css">
-    <link rel="stylesheet" href="{prefix}/assets/frame.css">
-    <link rel="stylesheet" href="{prefix}/assets/runbook.css">
-  </head>
-  <body>
-    <main class="runbook">
-      <p><a href="{prefix}/">Fleet</a> · <a href="{prefix}/alerts">Alerts</a></p>
+_BODY = """      <p><a href="{prefix}/">Fleet</a> · <a href="{prefix}/alerts">Alerts</a></p>
       <h1>Runbook</h1>
       <p>What each alert means, where to look and what to do, in this order.</p>
       {contents}
-      {entries}
-    </main>
-  </body>
-</html>
-"""
+      {entries}"""
 
 
 def runbook_routes() -> APIRouter:
@@ -46,14 +28,15 @@ def runbook_routes() -> APIRouter:
 
     @routes.get(PATH, include_in_schema=False)
     def runbook() -> Response:
-        return HTMLResponse(_page(asked().prefix))
+        body = _body(asked().prefix)
+        return HTMLResponse(still_page("Runbook", body, kind="runbook", sheets=("runbook",)))
 
     return routes
 
 
-def _page(prefix: str) -> str:
+def _body(prefix: str) -> str:
     parts = list(_parts())
-    return _PAGE.format(
+    return _BODY.format(
         prefix=escape(prefix),
         contents="".join(_contents(title, entries) for title, entries in parts),
         entries="".join(_part(title, entries) for title, entries in parts),

@@ -12,25 +12,12 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from alerts.access import SIGN_IN, Access, refuse_foreign
 from alerts.session import COOKIE, LASTS_S
 from dashboard.mount import asked
+from dashboard.still_page import still_page
 
 __all__ = ["sign_in_routes"]
 
 _MOST_BYTES = 4096
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8">
-    <meta name="viewport" content="width=device-width, initial-scale=1">
-    <meta name="color-scheme" content="light dark">
-    <title>Sign in: Stagewatch</title>
-    <link rel="icon" href="data:,">
-    <link rel="stylesheet" href="{prefix}/assets/theme.css">
-    <link rel="stylesheet" href="{prefix}/assets/stagewatch.css">
-    <link rel="stylesheet" href="{prefix}/assets/frame.css">
-  </head>
-  <body>
-    <main class="sign-in">
-      <h1>Sign in to Stagewatch</h1>
+_BODY = """      <h1>Sign in to Stagewatch</h1>
       {trouble}
       <form method="post" action="{prefix}{sign_in}">
         <label for="token">Token</label>
@@ -40,11 +27,7 @@ _PAGE = """<!DOCTYPE html>
         <button class="button" type="submit">Sign in</button>
       </form>
       <p class="quiet">One of <code>auth.tokens</code> whose role is viewer, responder or admin. It
-        is kept as a cookie of this browser for {hours} h; scripts cannot read it.</p>
-    </main>
-  </body>
-</html>
-"""
+        is kept as a cookie of this browser for {hours} h; scripts cannot read it.</p>"""
 
 
 def sign_in_routes(access: Access) -> APIRouter:
@@ -123,12 +106,13 @@ def _inside(path: str) -> str:
 
 def _page(wanted: str, trouble: str = "", *, status: int = 200) -> Response:
     said = f'<p class="notice trouble" role="alert">{escape(trouble)}</p>' if trouble else ""
-    page = _PAGE.format(
-        prefix=asked().prefix,
+    body = _BODY.format(
+        prefix=escape(asked().prefix),
         sign_in=SIGN_IN,
         next=escape(wanted),
         trouble=said,
         hours=LASTS_S // 3600,
     )
+    page = still_page("Sign in", body, kind="sign-in")
     # why: with `no-referrer` a browser would send `Origin: null`, as it does for another site
     return HTMLResponse(page, status, headers={"Referrer-Policy": "same-origin"})

@@ -18,6 +18,7 @@ TOOLS = {
     "postgres": ("postgresql", "alerts of two processes on one PostgreSQL"),
     "prometheus": ("prometheus", "a real Prometheus that writes to us"),
     "prometheus-alertmanager": ("prometheus-alertmanager", "a real Alertmanager that we tell"),
+    "systemd-analyze": ("systemd", "systemd's own check of our units"),
     "promtool": ("prometheus", "Prometheus's own check of our /metrics"),
 }
 

@@ -172,9 +172,8 @@ def _queue(session: Session, name: str, body: dict[str, Any]) -> None:
 
 def _child(config: Config, window: Window, service: str | None, parent: Connection) -> None:
     """A process that reviews, says how far it is, and ends."""
-    with contextlib.suppress(
-        OSError
-    ):  # why: some containers forbid it; then it is as loud as others
+    # why: some containers forbid it; then it is as loud as others
+    with contextlib.suppress(OSError):
         os.nice(_GIVES_WAY)
     from collector.reader import StoreReader  # noqa: PLC0415 - only here
     from stagewatch.reviewing import review_of_store  # noqa: PLC0415 - brings numba

@@ -117,8 +117,9 @@ class Signals:
     `numbers` are of the window, `before` the same of the baseline; `places` and `places_before` by
     place. `absent` says why a signal is missing, where that is known. `slow` is whether anything
     is wrong with latency or answers at all; `guilty` is the stage that grew most. `clients_wait` is
-    whether what clients see is worse than promised, None where nothing was promised to them. `pools`: where each stage is worst; of the stages in `lone`
-    that is one replica that stands out among its like.
+    whether what clients see is worse than promised, None where nothing was promised to them.
+    `pools`: where each stage is worst; of the stages in `lone` that is one replica that stands out
+    among its like.
     """
 
     numbers: Mapping[Signal, float] = field(default_factory=dict)
