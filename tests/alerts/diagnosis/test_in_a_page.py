@@ -16,6 +16,7 @@ from alerts.settings import AlertsSettings
 from alerts.sql_ledger import SqlLedger
 from alerts.tables import OutboxRow, open_state
 from collector.reader import StoreReader
+from domain.objective import Severity
 from tests.alerts.diagnosis.rehearsal import STARTED_S
 
 PROMISE = (
@@ -32,15 +33,21 @@ class Forgetful(StoreReader):
         raise RuntimeError(f"nobody remembers {window}")
 
 
-def judged(folder, state_path, kind, end_s):
+def judged(folder, state_path, kind, end_s, *, promises=PROMISE):
     """The state of an evaluator that has seen the incident, and its reader."""
     reader = kind(folder, now=lambda: float(end_s))
     state = open_state(f"sqlite:///{state_path}")
-    evaluator = Evaluator(reader, load(PROMISE), state, settings=SETTINGS)
+    evaluator = Evaluator(reader, load(promises), state, settings=SETTINGS)
     evaluator.tick(STARTED_S + 71.0)
     evaluator.tick(end_s + 61.0)
     reader.close()
     return state
+
+
+TWO = """objectives:
+  - {name: tokens, phrase: p95 tpot <= 16ms over 30d where service=assistant}
+  - {name: first, phrase: p99 ttft <= 1.5s over 30d where service=assistant}
+"""
 
 
 def told(state):
@@ -82,3 +89,24 @@ def test_a_diagnosis_that_fails_keeps_no_page_back_and_says_so(rehearsed, tmp_pa
     assert "Queue carries" in page["text"]
     assert "could not be diagnosed" in caplog.text
     assert kept.first.trouble.startswith("RuntimeError: nobody remembers")
+
+
+def test_two_promises_of_a_service_have_each_their_own_answer(rehearsed, tmp_path):
+    folder, end_s = rehearsed("queue")
+    state = judged(folder, tmp_path / "state.db", StoreReader, end_s, promises=TWO)
+    ledger = SqlLedger(state)
+    answers = {
+        each.objective_name: ledger.diagnosed(each.id).first
+        for each in ledger.alerts()
+        if each.severity is Severity.PAGE
+    }
+    state.dispose()
+
+    first, tokens = answers["first"], answers["tokens"]
+    assert (first.since_s, first.until_s) == (tokens.since_s, tokens.until_s)
+    assert "the stage that grew most is decode" in contra_of(tokens, "B9")
+    assert "the stage that grew most is decode" not in contra_of(first, "B9")
+
+
+def contra_of(found, rule):
+    return next(each.contra for each in found.causes if each.rule == rule)
