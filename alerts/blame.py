@@ -6,7 +6,7 @@ says what nobody measured, and where to look next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from collector.query import Flow, Series, Stages, StageShare, Window
@@ -172,9 +172,15 @@ def _mean_s(share: StageShare) -> float | None:
     return None if decile is None else decile.low_s
 
 
-def worst_region(stages: Sequence[Stages]) -> Place | None:
-    """Where users wait longest for the network; None where nobody says where they are."""
-    return _worst(Stage.NETWORK, [each for each in stages if value_of(each.labels, "region")])
+def worst_region(network_s: Mapping[str, float]) -> Place | None:
+    """Where users wait longest for the network, by their region; None where nobody says it."""
+    told = sorted((wait_s, region) for region, wait_s in network_s.items() if region)
+    if not told:
+        return None
+    worst_s, region = told[-1]
+    median_s, _ = told[(len(told) - 1) // 2]
+    labels = (("region", region),)
+    return Place(labels=labels, mean_s=worst_s, median_s=median_s, replicas=len(told))
 
 
 def _worst(stage: Stage, replicas: Sequence[Stages]) -> Place | None:

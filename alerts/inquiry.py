@@ -23,8 +23,9 @@ from alerts.incident import Event, Incident, Tier
 from alerts.notice import Notice
 from alerts.promise import Definition
 from alerts.told_changes import ToldChanges
-from collector.query import Reader, Selection, Stages, Window
+from collector.query import Reader, Selection, Series, Stages, Window
 from domain.condition import Condition, ConditionKind, sentence
+from domain.distribution import add_all
 from domain.errors import StagewatchError
 from domain.indicator import ConditionIndicator
 from domain.labels import Labels, value_of
@@ -84,8 +85,7 @@ class Inquiry:
             replicas = self._stages(metric, now, where, _PLACES)
             found = blame(metric, next(iter(here), None), next(iter(earlier), None), replicas)
             if found.stage is Stage.NETWORK:
-                regions = self._stages(metric, now, where, ("region",))
-                found = replace(found, place=worst_region(regions))
+                found = replace(found, place=worst_region(self._network_s(now, where)))
             behind = self._stalls(where, at_s)
         except StagewatchError:
             _LOG.exception("the guilty stage of %s is not known", course.definition.name)
@@ -208,6 +208,30 @@ class Inquiry:
             )
         told = self._stood_still[service][:_MOST_STALLS]
         return tuple(sentence(each, at_s=at_s) for each in told)
+
+    def _network_s(self, window: Window, where: Labels) -> dict[str, float]:
+        """How much longer users of each region wait, on average, than the servers say.
+
+        why not the stages by region: those are the servers' regions.
+        """
+        server_s = self._mean_s(self._reader.latency("ttft", Selection(window=window, where=where)))
+        own = (*where, ("source", "client"))
+        asked = Selection(window=window, where=own, by=("region",))
+        means_s = {
+            value_of(each.labels, "region"): self._mean_s([each])
+            for each in self._reader.latency("ttft", asked)
+        }
+        if server_s is None:
+            return {}
+        return {
+            region: max(mean_s - server_s, 0.0)
+            for region, mean_s in means_s.items()
+            if mean_s is not None
+        }
+
+    @staticmethod
+    def _mean_s(series: Sequence[Series]) -> float | None:
+        return add_all(point.distribution for each in series for point in each.points).mean_s
 
     def _stages(
         self, metric: str, window: Window, where: Labels, by: tuple[str, ...] = ()

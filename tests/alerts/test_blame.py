@@ -85,20 +85,14 @@ def test_replicas_that_are_all_slow_are_not_singled_out():
 
 
 def test_the_network_is_worst_in_a_region_and_not_on_the_replica_that_answers():
-    far = [
-        stages({"network": 0.9}, labels=(("region", "us-east-1"),)),
-        stages({"network": 0.05}, labels=(("region", "eu-west-1"),)),
-        stages({"network": 3.0}),
-    ]
-
-    found = worst_region(far)
+    found = worst_region({"us-east-1": 0.9, "eu-west-1": 0.05, "": 3.0})
 
     assert (found.name, found.of, found.stands_out) == ("us-east-1", "region", True)
     accused = Blame(stage=Stage.NETWORK, now_s=0.4, before_s=0.1, share=1.0, place=found)
     assert "worst in us-east-1 with 900 ms against 50 ms in the median region" in accusation(
         accused
     )
-    assert worst_region(far[2:]) is None
+    assert worst_region({"": 3.0}) is None
 
 
 def test_where_only_intervals_are_known_their_sure_end_counts():

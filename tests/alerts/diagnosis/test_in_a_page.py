@@ -91,6 +91,23 @@ def test_a_diagnosis_that_fails_keeps_no_page_back_and_says_so(rehearsed, tmp_pa
     assert kept.first.trouble.startswith("RuntimeError: nobody remembers")
 
 
+SEEN = """objectives:
+  - name: seen
+    phrase: p99 ttft <= 1s over 30d where service=assistant and source=client
+"""
+
+
+def test_a_slow_network_is_said_of_the_users_region_and_not_of_the_servers(rehearsed, tmp_path):
+    folder, end_s = rehearsed("network")
+    state = judged(folder, tmp_path / "state.db", StoreReader, end_s, promises=SEEN)
+    page, _ = told(state)
+    state.dispose()
+
+    assert "Network carries" in page["text"]
+    assert "worst in us-east-1 with" in page["text"]
+    assert "in the median region" in page["text"]
+
+
 def test_two_promises_of_a_service_have_each_their_own_answer(rehearsed, tmp_path):
     folder, end_s = rehearsed("queue")
     state = judged(folder, tmp_path / "state.db", StoreReader, end_s, promises=TWO)
