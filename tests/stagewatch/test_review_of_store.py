@@ -23,6 +23,7 @@ from stagewatch.review_schedule import ReviewSchedule
 from stagewatch.reviewing import growth_of, review_of_store, transfer_failures
 from tests.collector.storing import gauge_of, metrics, span, sum_of, traces, writing
 from tests.review import weeks
+from tests.review.test_report import recorded
 
 DAY_S = 86_400
 DAYS = 5
@@ -236,16 +237,17 @@ def test_who_does_not_lead_runs_nothing(stored, state):
     assert len(waiting(state)) == before
 
 
-def test_the_list_says_what_failed_and_when_the_next_is_due(stored, capsys):
-    file = stored / "sw.yaml"
-    file.write_text(f"store: {{data_dir: {stored}/data}}\nreview: {{cron: '0 6 * * MON'}}\n")
-    torn = stored / "data" / "reviews" / "20260101-0123456789.json"
+def test_the_list_says_what_failed_and_when_the_next_is_due(tmp_path, capsys):
+    file = tmp_path / "sw.yaml"
+    file.write_text(f"store: {{data_dir: {tmp_path}/data}}\nreview: {{cron: '0 6 * * MON'}}\n")
+    folder = tmp_path / "data" / "reviews"
+    Shelf(folder).keep(recorded("keep"))
+    torn = folder / "20260101-0123456789.json"
     torn.write_text("{")
 
     assert main(["review", "show", f"--config={file}"]) == 0
 
     said = capsys.readouterr()
-    torn.unlink()
     assert "the next scheduled review is due" in said.err
     assert f"{torn} is left out" in said.err
     assert "chat" in said.out
